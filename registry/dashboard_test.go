@@ -116,6 +116,23 @@ func TestDeleteInsights(t *testing.T) {
 	}
 }
 
+// TestTilesThatAreGone: a client that saves what it shows does not lose its changes because another client removed a tile.
+func TestTilesThatAreGone(t *testing.T) {
+	r, p := fresh(t)
+	i := createInsight(t, r, p.ID, named("i"))
+	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
+	red, layouts := new("red"), json.RawMessage(`{"sm": {"x": 1}}`)
+	d = must(r.UpdateDashboard(t.Context(), p.ID, d.ID, registry.DashboardFields{Name: registry.To(new("new")), Tiles: []registry.TileFields{
+		{ID: 98, Color: registry.To(red), Layouts: registry.To(layouts)},
+		{ID: 97, Insight: i.ID},
+		{ID: d.Tiles[0].ID, Color: registry.To(red)},
+		{ID: 99, Text: registry.To(new("a text"))},
+	}}, "editor", now))(t)
+	if len(d.Tiles) != 2 || *d.Name != "new" || *d.Tiles[0].Color != "red" || d.Tiles[1].Text == nil || *d.Tiles[1].Text.Body != "a text" || d.Tiles[1].ID == 99 {
+		t.Errorf("the dashboard is %+v", d)
+	}
+}
+
 func TestDashboardMistakes(t *testing.T) {
 	r, p := fresh(t)
 	i := createInsight(t, r, p.ID, named("i"))
@@ -139,7 +156,6 @@ func TestDashboardMistakes(t *testing.T) {
 		{"variables", registry.DashboardFields{Variables: registry.To(list)}, registry.FieldError{Field: "variables", Code: registry.CodeInvalid, Message: "Variables must be a dictionary"}},
 		{"colors", registry.DashboardFields{BreakdownColor: registry.To(json.RawMessage(`{`))}, registry.FieldError{Field: "breakdown_colors", Code: registry.CodeInvalid, Message: "Value must be valid JSON."}},
 		{"layouts", tile(registry.TileFields{Insight: i.ID, Layouts: registry.To(list)}), registry.FieldError{Field: "tiles.1.layouts", Code: registry.CodeInvalid, Message: "Layouts must be a dictionary"}},
-		{"no such tile", tile(registry.TileFields{ID: 9}), noObject("tiles.1.id", "9")},
 		{"a tile of nothing", tile(registry.TileFields{}), registry.FieldError{Field: "tiles.1.insight", Code: registry.CodeRequired, Message: "This field is required."}},
 		{"a text and an insight", tile(registry.TileFields{Insight: i.ID, Text: registry.To(new("a"))}), registry.FieldError{Field: "tiles.1.text", Code: registry.CodeInvalid, Message: "A tile shows an insight or a text, not both."}},
 		{"a long text", tile(registry.TileFields{Text: registry.To(new(strings.Repeat("ä", 4001)))}), registry.FieldError{Field: "tiles.1.text.body", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 4000 characters."}},

@@ -304,29 +304,28 @@ func (f *InsightFields) apply(i *Insight, at time.Time) {
 	i.UpdatedAt = at
 }
 
-// place puts the insight on the dashboards that the fields name, and takes it off all others; a deleted one is taken off all.
+// place puts the insight on the dashboards that the fields name, and takes it off all others; a deleted one is taken off all. A deleted dashboard can't be named,
+// and keeps its tiles, so that it is restored with them.
 func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) error {
-	wanted := f.Dashboards.Value
+	wanted, gone := f.Dashboards.Value, f.Deleted.Given && i.Deleted
 	switch {
-	case f.Deleted.Given && i.Deleted:
+	case gone:
 		wanted = nil
 	case !f.Dashboards.Given:
 		return nil
 	}
 	want, placed := make(map[int64]bool, len(wanted)), make(map[int64]bool)
 	for _, id := range wanted {
+		if err := p.checkDashboard(id); err != nil {
+			return err
+		}
 		want[id] = true
 	}
 	for _, tile := range p.tilesWith(i.ID) {
 		placed[tile.Dashboard] = true
-		on := want[tile.Dashboard]
-		if on == !tile.Deleted {
+		on := want[tile.Dashboard] // an older tile is reused
+		if on == !tile.Deleted || !gone && p.dashboards.get(tile.Dashboard).Deleted {
 			continue
-		}
-		if on { // an older tile is reused
-			if err := p.checkDashboard(tile.Dashboard); err != nil {
-				return err
-			}
 		}
 		tile.delete(!on, at)
 		if err := t.put(&tile); err != nil {
@@ -338,9 +337,6 @@ func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) 
 			continue
 		}
 		placed[id] = true
-		if err := p.checkDashboard(id); err != nil {
-			return err
-		}
 		if _, err := t.addTile(p, newTile(i.Project, id, i.ID)); err != nil {
 			return err
 		}

@@ -228,6 +228,28 @@ func TestConcurrentCreatesGiveDistinctIDs(t *testing.T) {
 	}
 }
 
+// TestInsightOnDeletedDashboard: a deleted dashboard keeps its tiles for when it is restored, and can't get others.
+func TestInsightOnDeletedDashboard(t *testing.T) {
+	r, p := fresh(t)
+	kept, gone := createDashboard(t, r, p.ID, registry.DashboardFields{}), createDashboard(t, r, p.ID, registry.DashboardFields{})
+	i := createInsight(t, r, p.ID, registry.InsightFields{Dashboards: registry.To([]int64{kept.ID, gone.ID})})
+	remove := func(deleted bool) {
+		t.Helper()
+		must(r.UpdateDashboard(t.Context(), p.ID, gone.ID, registry.DashboardFields{Deleted: registry.To(deleted)}, "editor", now))(t)
+	}
+	remove(true)
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Dashboards: registry.To([]int64{kept.ID})}, false, "editor", now))(t) // what it shows
+	var refused *registry.FieldError
+	_, err := r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Dashboards: registry.To([]int64{gone.ID})}, false, "editor", now)
+	if !errors.As(err, &refused) || refused.Field != "dashboards" || refused.Code != registry.CodeNoObject {
+		t.Errorf("on the deleted dashboard alone: %v", err)
+	}
+	remove(false)
+	if diff := cmp.Diff([]int64{kept.ID, gone.ID}, on(r, i)); diff != "" {
+		t.Errorf("dashboards after the restore (-want +got):\n%s", diff)
+	}
+}
+
 func TestRecordViews(t *testing.T) {
 	r, p := fresh(t)
 	other := must(r.CreateProject(t.Context(), registry.NewProject{Name: "other"}, now))(t)

@@ -235,7 +235,8 @@ func (f *TileFields) validateLayouts(field string) error {
 	return checkSize(field, "The layout of a tile", len(compact(f.Layouts.Value)), maxLayouts)
 }
 
-// put changes a tile of a dashboard, or adds one; at is its position in the request.
+// put changes a tile of a dashboard, or adds one; at is its position in the request. As in PostHog, a number that no tile has is that of a tile that somebody else
+// removed meanwhile: a text with it becomes a new tile, and anything else is left out.
 func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by author) error {
 	d := p.dashboards.get(dashboard)
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
@@ -243,8 +244,8 @@ func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by aut
 	})
 	field := fmt.Sprintf("tiles.%d", at)
 	switch {
-	case found < 0 && f.ID != 0:
-		return &FieldError{Field: field + ".id", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", f.ID)}
+	case found < 0 && f.ID != 0 && !f.Text.Given:
+		return nil
 	case found < 0 && f.Insight == 0 && !f.Text.Given:
 		return &FieldError{Field: field + ".insight", Code: CodeRequired, Message: "This field is required."}
 	case f.Text.Given && (f.Insight != 0 || found >= 0 && d.Tiles[found].Insight != 0):

@@ -126,8 +126,8 @@ func testMissing(t exam) {
 		_, err := p.CreateDashboard(ctx, mine.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}}, "key", at)
 		return err
 	})
-	p.refused("a tile that is not there", &registry.FieldError{Field: "tiles.0.id", Code: registry.CodeNoObject}, func() error {
-		_, err := p.UpdateDashboard(ctx, other.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: 9}}}, "key", at)
+	p.refused("a tile of an insight that is not there", &registry.FieldError{Field: "tiles.0.insight", Code: registry.CodeNoObject}, func() error {
+		_, err := p.UpdateDashboard(ctx, other.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: 9}}}, "key", at)
 		return err
 	})
 	p.refused("a version that is not there", &registry.FieldError{Field: "version", Code: registry.CodeInvalid}, func() error {

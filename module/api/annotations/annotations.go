@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -171,7 +172,7 @@ func (s *Annotations) list(_ context.Context, c *api.Caller, in *api.Input) (*ap
 	if err != nil {
 		return nil, err
 	}
-	if in.URL.Query().Get("limit") == "" {
+	if given, _, err := in.QueryInt("limit"); err == nil && given == 0 {
 		limit = defaultPage
 	}
 	out := api.NewList(len(all), limit, offset)
@@ -211,11 +212,12 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	if !from.IsZero() && !to.IsZero() && from.After(to) {
 		return nil, api.Invalid("", "invalid_input", "Invalid date range: date_from must be before date_to")
 	}
-	search := strings.ToLower(given.Get("search"))
+	words := strings.FieldsFunc(strings.ToLower(given.Get("search")), func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 	hidden, emoji := given.Get("hidden_in_user_interface"), given.Get("is_emoji")
 	return func(a *registry.Annotation) bool {
+		content := strings.ToLower(api.Deref(a.Content))
 		switch {
-		case scope != "" && a.Scope != scope, !strings.Contains(strings.ToLower(api.Deref(a.Content)), search),
+		case scope != "" && a.Scope != scope, slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(content, word) }),
 			(!from.IsZero() || !to.IsZero()) && a.At.IsZero(), a.At.Before(from), !to.IsZero() && a.At.After(to),
 			hidden != "" && isYes(hidden) != api.Deref(a.Hidden), emoji != "" && isYes(emoji) != (a.Emoji != ""):
 			return false

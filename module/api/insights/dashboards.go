@@ -52,7 +52,7 @@ func (s *Dashboards) answer(
 	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
 		return nil, err
 	}
-	if out.Variables, err = merge(d.Variables, params.over.Variables); err != nil {
+	if out.Variables, err = merge(currentOverrides(c, d.Variables, false), currentOverrides(c, params.over.Variables, false)); err != nil {
 		return nil, err
 	}
 	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)

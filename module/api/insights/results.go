@@ -49,7 +49,7 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored query of insight %d: %w", i.ID, err)
 	}
-	over, err := i.overrides(node, params.over)
+	over, err := i.overrides(c, node, params.over)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
 	out := insightResult{plan: p, text: params.text}
-	if out.query, err = i.overlaid(p.Node, params.over); err != nil {
+	if out.query, err = i.overlaid(c, p.Node, params.over); err != nil {
 		return out, err
 	}
 	out.Result, err = s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, i.origin(), p)

@@ -106,13 +106,13 @@ func (s shownInsight) origin() execution.Origin {
 
 // overrides returns the overrides for the insight's query: the request's are merged over the dashboard's; a tile's filters replace both. As in PostHog, a
 // query that takes no filters is not affected by those of a dashboard or tile.
-func (s shownInsight) overrides(node query.Node, given result.Overrides) (result.Overrides, error) {
+func (s shownInsight) overrides(c *api.Caller, node query.Node, given result.Overrides) (result.Overrides, error) {
 	given.Saved = true
 	if s.tile == nil {
 		return given, nil
 	}
 	var err error
-	if given.Variables, err = merge(s.dashboard.Variables, given.Variables); err != nil {
+	if given.Variables, err = merge(currentOverrides(c, s.dashboard.Variables, true), currentOverrides(c, given.Variables, true)); err != nil {
 		return given, err
 	}
 	if !query.TakesOverrides(node) {
@@ -128,8 +128,8 @@ func (s shownInsight) overrides(node query.Node, given result.Overrides) (result
 
 // overlaid returns the query with its overrides applied, for clients that run the query that they receive; nil if there are none. node is the query, with
 // or without overrides.
-func (s shownInsight) overlaid(node query.Node, given result.Overrides) (json.RawMessage, error) {
-	over, err := s.overrides(node, given)
+func (s shownInsight) overlaid(c *api.Caller, node query.Node, given result.Overrides) (json.RawMessage, error) {
+	over, err := s.overrides(c, node, given)
 	if err != nil || isEmptyObject(over.Filters) && isEmptyObject(over.Variables) {
 		return nil, err
 	}

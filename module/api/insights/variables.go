@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // currentVariables returns the query of an insight with its variables updated: those without a definition are left out, and the others get their current
@@ -24,17 +25,41 @@ func currentVariables(c *api.Caller, raw json.RawMessage) json.RawMessage {
 		json.Unmarshal(node["source"], &source) != nil || json.Unmarshal(source["variables"], &stored) != nil {
 		return raw
 	}
-	current := make(map[string]map[string]json.RawMessage, len(stored))
-	same := true
+	current, same := withCurrentIDs(c, stored, false)
+	if same {
+		return raw
+	}
+	source["variables"] = jsontext.Append(nil, current)
+	node["source"] = jsontext.Append(nil, source)
+	return jsontext.Append(nil, node)
+}
+
+// currentOverrides returns the variables of a dashboard or a variables_override with their current ids. With all, it keeps those without a definition.
+func currentOverrides(c *api.Caller, raw json.RawMessage, all bool) json.RawMessage {
+	var stored map[string]map[string]json.RawMessage
+	if isEmptyObject(raw) || json.Unmarshal(raw, &stored) != nil {
+		return raw
+	}
+	current, same := withCurrentIDs(c, stored, all)
+	if same {
+		return raw
+	}
+	return jsontext.Append(nil, current)
+}
+
+// withCurrentIDs returns variables by their current ids, and reports whether all are as they were. Those without a definition are left out, unless all are wanted.
+func withCurrentIDs(c *api.Caller, stored map[string]map[string]json.RawMessage, all bool) (current map[string]map[string]json.RawMessage, same bool) {
+	current, same = make(map[string]map[string]json.RawMessage, len(stored)), true
 	for _, id := range slices.Sorted(maps.Keys(stored)) {
 		var code string
-		if json.Unmarshal(stored[id]["code_name"], &code) != nil {
-			same = false
-			continue
+		var def *registry.Variable
+		if json.Unmarshal(stored[id]["code_name"], &code) == nil {
+			def = c.Snapshot.VariableByCode(c.Project.ID, code)
 		}
-		def := c.Snapshot.VariableByCode(c.Project.ID, code)
 		if def == nil {
-			same = false
+			if same = same && all; all {
+				current[id] = stored[id]
+			}
 			continue
 		}
 		now := maps.Clone(stored[id])
@@ -42,10 +67,5 @@ func currentVariables(c *api.Caller, raw json.RawMessage) json.RawMessage {
 		same = same && id == def.ID && bytes.Equal(now["variableId"], stored[id]["variableId"])
 		current[def.ID] = now
 	}
-	if same {
-		return raw
-	}
-	source["variables"] = jsontext.Append(nil, current)
-	node["source"] = jsontext.Append(nil, source)
-	return jsontext.Append(nil, node)
+	return current, same
 }
