@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -20,8 +21,8 @@ const actionsPath = "/api/projects/@current/actions/"
 func actionsWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb)
-	w.loseTables(tb, schema.NativeLayout())
-	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "action:write")
+	w.LoseTables(tb, schema.NativeLayout())
+	w.Key, w.Secret = w.NewKey(tb, w.Project.ID, registry.Personal, "action:write")
 	return w
 }
 
@@ -80,7 +81,7 @@ func TestActionMistakes(t *testing.T) {
 		{"a list", `[]`, "invalid_input", "non_field_errors", "Invalid data. Expected a dictionary."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := w.rt.registry.Snapshot().Revision
+			before := w.Registry.Snapshot().Revision
 			for _, method := range []string{http.MethodPost, http.MethodPatch} {
 				target := actionsPath
 				if method == http.MethodPatch {
@@ -89,17 +90,17 @@ func TestActionMistakes(t *testing.T) {
 					}
 				}
 				answer := w.send(t, method, target, tt.body)
-				attr, _ := fieldOf(t, answer, "attr").(string)
-				detail, _ := fieldOf(t, answer, "detail").(string)
+				attr, _ := apitest.FieldOf(t, answer, "attr").(string)
+				detail, _ := apitest.FieldOf(t, answer, "detail").(string)
 				want := []any{http.StatusBadRequest, tt.code, tt.attr, tt.detail}
 				if tt.detail == "" {
 					want[3] = detail
 				}
-				if diff := cmp.Diff(want, []any{answer.Code, fieldOf(t, answer, "code"), attr, detail}); diff != "" {
+				if diff := cmp.Diff(want, []any{answer.Code, apitest.FieldOf(t, answer, "code"), attr, detail}); diff != "" {
 					t.Errorf("%s (-want +got):\n%s\n%s", method, diff, answer.Body)
 				}
 			}
-			if w.rt.registry.Snapshot().Revision != before {
+			if w.Registry.Snapshot().Revision != before {
 				t.Error("what was refused was written")
 			}
 		})
@@ -121,7 +122,7 @@ func TestActionWrites(t *testing.T) {
 	}
 	want := map[string]any{
 		"id": 1.0, "name": "a", "description": "", "tags": []any{}, "post_to_slack": false, "slack_message_format": "", "deleted": false,
-		"is_calculating": false, "team_id": float64(w.project.ID), "is_action": true, "bytecode_error": nil, "pinned_at": nil, "creation_context": nil,
+		"is_calculating": false, "team_id": float64(w.Project.ID), "is_action": true, "bytecode_error": nil, "pinned_at": nil, "creation_context": nil,
 		"user_access_level": "editor", "reference_count": 0.0, "used_by": []any{},
 		"steps": []any{
 			all(map[string]any{"event": " e ", "url": "/u", "selector": "a > b", "properties": []any{}}), all(map[string]any{"url_matching": "contains"}),
@@ -168,8 +169,8 @@ func TestActionWrites(t *testing.T) {
 func TestActionsAreAProjectsOwn(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "mine"}`)
-	other := w.newProject(t)
-	_, theirs := w.newKey(t, other.ID, registry.Personal, "action:write")
+	other := w.NewProject(t)
+	_, theirs := w.NewKey(t, other.ID, registry.Personal, "action:write")
 	for _, tt := range []struct {
 		method, path, body string
 		want               int
@@ -186,20 +187,20 @@ func TestActionsAreAProjectsOwn(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", tt.method, tt.path, answer.Code, answer.Body, tt.want)
 		}
 	}
-	if got := fieldOf(t, w.as(t, theirs, http.MethodGet, actionsPath, ""), "count"); got != 0.0 {
+	if got := apitest.FieldOf(t, w.as(t, theirs, http.MethodGet, actionsPath, ""), "count"); got != 0.0 {
 		t.Errorf("another project lists %v actions", got)
 	}
 	if got := w.as(t, theirs, http.MethodPost, actionsPath, `{"name": "mine"}`); got.Code != http.StatusCreated {
 		t.Errorf("a name of another project: %d %s", got.Code, got.Body)
 	}
-	_, reader := w.newKey(t, w.project.ID, registry.Personal, "action:read")
+	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "action:read")
 	if got := w.as(t, reader, http.MethodPatch, actionsPath+"1/", `{}`); got.Code != http.StatusForbidden {
 		t.Errorf("a key that may read: %d %s", got.Code, got.Body)
 	}
-	if got := w.as(t, reader, http.MethodGet, actionsPath+"1/", ""); got.Code != http.StatusOK || fieldOf(t, got, "user_access_level") != "viewer" {
+	if got := w.as(t, reader, http.MethodGet, actionsPath+"1/", ""); got.Code != http.StatusOK || apitest.FieldOf(t, got, "user_access_level") != "viewer" {
 		t.Errorf("a key that may read: %d %s", got.Code, got.Body)
 	}
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	if got := w.as(t, secret, http.MethodGet, actionsPath, ""); got.Code != http.StatusUnauthorized {
 		t.Errorf("a secret key: %d %s", got.Code, got.Body)
 	}
@@ -226,12 +227,12 @@ func TestActionList(t *testing.T) {
 	} {
 		answer := w.send(t, http.MethodGet, actionsPath+tt.query, "")
 		ids := []any{}
-		results, _ := fieldOf(t, answer, "results").([]any)
+		results, _ := apitest.FieldOf(t, answer, "results").([]any)
 		for _, r := range results {
 			record, _ := r.(map[string]any)
 			ids = append(ids, record["id"])
 		}
-		if diff := cmp.Diff([]any{tt.count, tt.want}, []any{fieldOf(t, answer, "count"), ids}); diff != "" {
+		if diff := cmp.Diff([]any{tt.count, tt.want}, []any{apitest.FieldOf(t, answer, "count"), ids}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.query, diff)
 		}
 	}
@@ -245,8 +246,8 @@ func TestListOfActions(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "beta", "tags": ["x", "y"], "pinned_at": "2026-01-02T00:00:00Z"}`)
 	w.newAction(t, `{"name": "Alpha", "tags": ["y"]}`)
-	first := w.key.User
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "action:write")
+	first := w.Key.User
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "action:write")
 	w.newAction(t, `{"name": "gamma"}`)
 	for _, tt := range []struct{ query, want string }{
 		{"", "gamma Alpha beta"},
@@ -256,7 +257,7 @@ func TestListOfActions(t *testing.T) {
 		{`tags=["y"]`, "Alpha beta"},
 		{`tags=[]`, "gamma Alpha beta"},
 		{fmt.Sprintf("created_by=%d", first), "Alpha beta"},
-		{fmt.Sprintf("created_by=%d,%d", first, w.key.User), "gamma Alpha beta"},
+		{fmt.Sprintf("created_by=%d,%d", first, w.Key.User), "gamma Alpha beta"},
 		{"created_by=99", ""},
 		{"ordering=name", "Alpha beta gamma"},
 		{"ordering=-name", "gamma beta Alpha"},

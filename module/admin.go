@@ -62,7 +62,7 @@ func enterAdmin(ctx context.Context, long bool) (s *admin.Server, leave func(), 
 // newAdmin returns what answers the operator's commands, with everything that was opened.
 func (rt *runtime) newAdmin() *admin.Server {
 	return &admin.Server{
-		Registry: rt.registry, Shards: rt.Shards, References: &rt.references, Files: rt.files(),
+		Registry: rt.registry, Shards: rt.Shards, References: &rt.references, Files: rt.topics.Files(),
 		Cohorts: rt.cohorts, Alerts: rt.alerts, Keeper: rt.keeper, Deleter: rt.deleter, Backups: rt.backups,
 		Import: rt.imports.run, ImportRuns: &rt.imports.runs,
 		Captured: rt.capturing.logs, Counters: rt.capturing.counters,

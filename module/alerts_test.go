@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -20,7 +21,7 @@ import (
 func alertWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb)
-	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "alert:write", "dashboard:write", "insight:write", "query:read")
+	w.Key, w.Secret = w.NewKey(tb, w.Project.ID, registry.Personal, "alert:write", "dashboard:write", "insight:write", "query:read")
 	w.newTrend(tb, "watched")
 	return w
 }
@@ -28,10 +29,10 @@ func alertWorld(tb testing.TB) *world {
 // newTrend saves a trend with a tag, and returns its number.
 func (w *world) newTrend(tb testing.TB, tags ...string) int64 {
 	tb.Helper()
-	i, err := w.rt.registry.CreateInsight(tb.Context(), w.project.ID, registry.InsightFields{
+	i, err := w.Registry.CreateInsight(tb.Context(), w.Project.ID, registry.InsightFields{
 		Query: registry.To(json.RawMessage(`{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}]}}`)),
 		Tags:  registry.To(tags),
-	}, w.key.ID, began)
+	}, w.Key.ID, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func (w *world) newAlert(tb testing.TB, insight int64, more string) string {
 	}
 	answer := w.send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "condition": {"type": "absolute_value"},
 		"threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}, "config": {"type": "TrendsAlertConfig", "series_index": 0}%s}`, insight, more))
-	id, ok := fieldOf(tb, answer, "id").(string)
+	id, ok := apitest.FieldOf(tb, answer, "id").(string)
 	if !ok || answer.Code != http.StatusCreated {
 		tb.Fatalf("%d %s", answer.Code, answer.Body)
 	}
@@ -72,7 +73,7 @@ func TestStartTimeOfAlerts(t *testing.T) {
 	if made.NextCheckAt == nil {
 		t.Fatal("the alert does not wait for its start time")
 	}
-	zone, err := time.LoadLocation(w.project.Timezone)
+	zone, err := time.LoadLocation(w.Project.Timezone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +94,11 @@ func TestStartTimeOfAlerts(t *testing.T) {
 	}
 	for _, given := range []string{`"24:00"`, `""`, `7`} {
 		answer := w.send(t, http.MethodPatch, path, `{"schedule_start_time": `+given+`}`)
-		if attr := fieldOf(t, answer, "attr"); answer.Code != http.StatusBadRequest || attr != "schedule_start_time" {
+		if attr := apitest.FieldOf(t, answer, "attr"); answer.Code != http.StatusBadRequest || attr != "schedule_start_time" {
 			t.Errorf("%s: %d %s", given, answer.Code, answer.Body)
 		}
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/"+w.newAlert(t, 1, "")+"/", ""); fieldOf(t, answer, "next_check_at") != nil {
+	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/"+w.newAlert(t, 1, "")+"/", ""); apitest.FieldOf(t, answer, "next_check_at") != nil {
 		t.Errorf("an alert without a start time: %s", answer.Body)
 	}
 }
@@ -106,7 +107,7 @@ func TestStartTimeOfAlerts(t *testing.T) {
 func TestAlertsOfInsights(t *testing.T) {
 	w := alertWorld(t)
 	other := w.newTrend(t)
-	first, second := w.newAlert(t, 1, fmt.Sprintf(`, "name": "first", "subscribed_users": [%d]`, w.key.User)), w.newAlert(t, 1, "")
+	first, second := w.newAlert(t, 1, fmt.Sprintf(`, "name": "first", "subscribed_users": [%d]`, w.Key.User)), w.newAlert(t, 1, "")
 	w.newAlert(t, other, "")
 	if answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "d"}`); answer.Code != http.StatusCreated {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
@@ -147,7 +148,7 @@ func TestAlertsOfInsights(t *testing.T) {
 		return nil
 	}
 	want := make([]alert, 2)
-	want[0].ID, want[0].Name, want[0].SubscribedUsers = first, "first", []struct{ ID int64 }{{w.key.User}}
+	want[0].ID, want[0].Name, want[0].SubscribedUsers = first, "first", []struct{ ID int64 }{{w.Key.User}}
 	want[1].ID, want[1].SubscribedUsers = second, []struct{ ID int64 }{}
 	want[0].Insight.ID, want[1].Insight.ID = 1, 1
 	paths := []string{"insights/1/", "insights/", "dashboards/1/"}
@@ -156,7 +157,7 @@ func TestAlertsOfInsights(t *testing.T) {
 			t.Errorf("%s: alerts (-want +got):\n%s", path, diff)
 		}
 	}
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "dashboard:read", "insight:read", "query:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "dashboard:read", "insight:read", "query:read")
 	for _, path := range paths {
 		if got := read(path); got != nil {
 			t.Errorf("%s: a key that may not read alerts gets %v", path, got)
@@ -174,7 +175,7 @@ func TestManyAlertsOfInsight(t *testing.T) {
 	}
 	var want []string
 	for range 10 {
-		a, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, rule, w.key.ID, began)
+		a, err := w.Registry.CreateAlert(t.Context(), w.Project.ID, rule, w.Key.ID, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,8 +195,8 @@ func TestManyAlertsOfInsight(t *testing.T) {
 			t.Errorf("alert %d is %s, want %s", i, a.ID, want[i])
 		}
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?insight=1", ""); fieldOf(t, answer, "count") != 10.0 {
-		t.Errorf("the list has %v alerts", fieldOf(t, answer, "count"))
+	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?insight=1", ""); apitest.FieldOf(t, answer, "count") != 10.0 {
+		t.Errorf("the list has %v alerts", apitest.FieldOf(t, answer, "count"))
 	}
 }
 
@@ -207,7 +208,7 @@ func TestFiltersOfAlerts(t *testing.T) {
 		answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?"+query, "")
 		var got api.Page[struct{ ID string }]
 		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
-			return fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "attr"))
+			return fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "attr"))
 		}
 		var ids []string
 		for _, a := range got.Results {
@@ -230,7 +231,7 @@ func TestFiltersOfAlerts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "alert:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "alert:read")
 	if got := list("insight_tag=watched"); got != "403 <nil>" {
 		t.Errorf("a key that may not read insights gets %q", got)
 	}
@@ -241,11 +242,11 @@ func TestAlertsOfCachedInsights(t *testing.T) {
 	for _, order := range [][]bool{{true, false, true}, {false, true, false}} {
 		w := alertWorld(t)
 		w.newAlert(t, 1, `, "name": "secret"`)
-		w.cacheInsight(t, w.rt.registry.Snapshot().Insight(w.project.ID, 1), time.Now(), `[1,"x"]`)
-		secrets := map[bool]string{true: w.secret}
-		_, secrets[false] = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "query:read")
+		w.RememberInsight(t, w.Registry.Snapshot().Insight(w.Project.ID, 1), time.Now(), `[1,"x"]`)
+		secrets := map[bool]string{true: w.Secret}
+		_, secrets[false] = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "query:read")
 		for _, may := range order {
-			w.secret = secrets[may]
+			w.Secret = secrets[may]
 			answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/?refresh=force_cache", "")
 			if shown := strings.Contains(answer.Body.String(), "secret"); answer.Code != http.StatusOK || shown != may {
 				t.Errorf("order %v: a key that may read alerts (%t) gets %d %s", order, may, answer.Code, answer.Body)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -22,19 +23,19 @@ func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"")
 // TestRunBody pins the whole body of a run: fields, order and forms (contract api.md, section 5.4).
 func TestRunBody(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.asks(http.MethodGet, "/?limit=2&offset=1").planRun(e, nil)
+	e := w.NewEndpoint(t, "daily", "select n from events")
+	p, err := w.Asks(http.MethodGet, "/?limit=2&offset=1").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	computed := time.Now().Add(-time.Hour)
-	w.remember(t, p, computed, `[1, "a"]`, `[2, "b"]`, `[3, "c"]`, `[4, "d"]`)
+	w.Remember(t, p, computed, `[1, "a"]`, `[2, "b"]`, `[3, "c"]`, `[4, "d"]`)
 	got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/run?limit=2&offset=1", "")
 	const want = `{"results":[[2, "b"],[3, "c"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":true,"limit":2,"offset":1,"next_cursor":"CURSOR",` +
 		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
 		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,"name":"daily",` +
 		`"execution_id":"6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11","endpoint_version":1,"endpoint_version_created_at":"2026-01-10T12:00:00Z"}`
-	next, _ := fieldOf(t, got, "next_cursor").(string)
+	next, _ := apitest.FieldOf(t, got, "next_cursor").(string)
 	if diff := cmp.Diff(broken(want), broken(strings.Replace(timeless(got.Body.String()), `"`+next+`"`, `"CURSOR"`, 1))); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
@@ -51,11 +52,11 @@ func TestRunBody(t *testing.T) {
 func TestQueryBody(t *testing.T) {
 	w := newWorld(t)
 	const body = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
-	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1, "a"]`)
+	w.Remember(t, p, time.Now(), `[1, "a"]`)
 	got := w.send(t, http.MethodPost, "/api/environments/@current/query", body)
 	want := `{"results":[[1, "a"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":false,"limit":100,"offset":0,` +
 		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
@@ -138,12 +139,12 @@ func TestBucketsOfAnswers(t *testing.T) {
 // TestConditional sends entity tags back, and requests stored answers in several encodings.
 func TestConditional(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+	e := w.NewEndpoint(t, "daily", "select n from events")
+	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1, "`+strings.Repeat("long ", 1000)+`"]`)
+	w.Remember(t, p, time.Now(), `[1, "`+strings.Repeat("long ", 1000)+`"]`)
 	const path = "/api/projects/@current/endpoints/daily/run"
 	plain := w.send(t, http.MethodGet, path, "")
 	tag := plain.Header().Get("Etag")
@@ -168,8 +169,8 @@ func TestConditional(t *testing.T) {
 // TestLengthOfHits: a cached answer says how many bytes follow, whoever counts them, and which headers it depends on.
 func TestLengthOfHits(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+	e := w.NewEndpoint(t, "daily", "select n from events")
+	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,13 +181,13 @@ func TestLengthOfHits(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, letters := range []int{1, 1000, 1500, 2000, 5000, 100_000} {
-		w.remember(t, p, time.Now(), `[1, "`+strings.Repeat("a", letters)+`"]`)
+		w.Remember(t, p, time.Now(), `[1, "`+strings.Repeat("a", letters)+`"]`)
 		for method, vary := range map[string]bool{http.MethodPost: false, http.MethodGet: true, http.MethodHead: true} {
 			req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api/projects/@current/endpoints/daily/run", http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer "+w.secret)
+			req.Header.Set("Authorization", "Bearer "+w.Secret)
 			req.Header.Set("Accept-Encoding", "identity")
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -15,18 +16,18 @@ import (
 func completionWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.loseTables(t, nil) // the tables are unknown
-	for id, word := range map[int64]string{w.project.ID: "ours", w.newProject(t).ID: "theirs"} {
+	w.LoseTables(t, nil) // the tables are unknown
+	for id, word := range map[int64]string{w.Project.ID: "ours", w.NewProject(t).ID: "theirs"} {
 		defs := []registry.PropertyDefinition{
 			{Scope: registry.EventProperty, Name: "event " + word, Type: registry.PropertyString},
 			{Scope: registry.PersonProperty, Name: "person_" + word, Type: registry.PropertyNumeric},
 			{Scope: registry.GroupProperty, GroupTypeIndex: 0, Name: "first_" + word, Type: registry.PropertyString},
 			{Scope: registry.GroupProperty, GroupTypeIndex: 1, Name: "second_" + word, Type: registry.PropertyString},
 		}
-		if err := w.rt.registry.Learn(t.Context(), id, defs, []registry.GroupType{{Name: "group_" + word, Index: 1}}); err != nil {
+		if err := w.Registry.Learn(t.Context(), id, defs, []registry.GroupType{{Name: "group_" + word, Index: 1}}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: id, Name: "variable_" + word, Type: registry.VariableString}, began)
+		_, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: id, Name: "variable_" + word, Type: registry.VariableString}, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func completionWorld(t *testing.T) *world {
 func (w *world) complete(t *testing.T, marked string) string {
 	t.Helper()
 	before, after, _ := strings.Cut(marked, "|")
-	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.project.ID), string(jsontext.Append(nil, map[string]any{"query": map[string]any{
+	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID), string(jsontext.Append(nil, map[string]any{"query": map[string]any{
 		"kind": "HogQLAutocomplete", "language": "hogQL", "query": before + after, "startPosition": len(before), "endPosition": len(before),
 	}})))
 	var got struct {
@@ -86,11 +87,11 @@ func TestCompletionKeepsToItsProject(t *testing.T) {
 // TestCompletionOfTablesNeedsTheirScopes asks for tables with a key that can read some of them.
 func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
 	w := completionWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	if got, want := w.complete(t, "select * from system.|"), "information_schema.columns, information_schema.relationships, information_schema.tables"; got != want {
 		t.Errorf("without their scopes there are %q, want %q", got, want)
 	}
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight:read", "dashboard:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight:read", "dashboard:read")
 	got := w.complete(t, "select * from system.|")
 	if want := "dashboards, information_schema.columns, information_schema.relationships, information_schema.tables, insights"; got != want {
 		t.Errorf("with scopes there are %q, want %q", got, want)
@@ -100,8 +101,8 @@ func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
 // TestCompletionNeedsItsScope asks with a key that may not run queries.
 func TestCompletionNeedsItsScope(t *testing.T) {
 	w := completionWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read")
-	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.project.ID),
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
+	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID),
 		`{"query": {"kind": "HogQLAutocomplete", "language": "hogQL", "query": "select ", "startPosition": 7, "endPosition": 7}}`)
 	if answer.Code != http.StatusForbidden {
 		t.Errorf("answered %d %s", answer.Code, answer.Body)
@@ -115,7 +116,7 @@ func TestCompletionSeesNewDefinitions(t *testing.T) {
 	if got := w.complete(t, text); got != "" {
 		t.Fatalf("before the definition there is %q", got)
 	}
-	if err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "newest", Type: registry.PropertyString}); err != nil {
+	if err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "newest", Type: registry.PropertyString}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.complete(t, text); got != "newest" {

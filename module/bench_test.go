@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -40,26 +41,26 @@ func BenchmarkHit(b *testing.B) {
 	const variables = `{"limit": 100}`
 	const query = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
 	w := newWorld(b)
-	e := w.newEndpoint(b, "bench", "select n from events")
-	run, err := w.asks(http.MethodPost, "/").planRun(e, []byte(variables))
+	e := w.NewEndpoint(b, "bench", "select n from events")
+	run, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(variables))
 	if err != nil {
 		b.Fatal(err)
 	}
-	w.remember(b, run, time.Now(), rows...)
-	asked, err := w.asks(http.MethodPost, "/").planQuery([]byte(query))
+	w.Remember(b, run, time.Now(), rows...)
+	asked, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(query))
 	if err != nil {
 		b.Fatal(err)
 	}
-	w.remember(b, asked, time.Now(), rows...)
-	_, backend := w.newKey(b, w.project.ID, registry.Secret, "endpoint:read")
+	w.Remember(b, asked, time.Now(), rows...)
+	_, backend := w.NewKey(b, w.Project.ID, registry.Secret, "endpoint:read")
 	token := w.token(b, backend, `{"endpoints": ["bench"], "origins": ["https://app.example.com"]}`)
-	cursor, _ := fieldOf(b, w.send(b, http.MethodPost, "/api/projects/1/endpoints/bench/run", `{"limit": 20}`), "next_cursor").(string)
+	cursor, _ := apitest.FieldOf(b, w.send(b, http.MethodPost, "/api/projects/1/endpoints/bench/run", `{"limit": 20}`), "next_cursor").(string)
 	benchmarks := []struct{ name, secret, path, body, accept string }{
-		{"run", w.secret, "/api/projects/1/endpoints/bench/run", variables, ""},
-		{"run-gzip", w.secret, "/api/projects/1/endpoints/bench/run", variables, "gzip, deflate, br"},
+		{"run", w.Secret, "/api/projects/1/endpoints/bench/run", variables, ""},
+		{"run-gzip", w.Secret, "/api/projects/1/endpoints/bench/run", variables, "gzip, deflate, br"},
 		{"run-token", token, "/api/projects/1/endpoints/bench/run", variables, ""},
-		{"run-cursor", w.secret, "/api/projects/1/endpoints/bench/run", `{"cursor": "` + cursor + `"}`, ""},
-		{"query", w.secret, "/api/projects/1/query/", query, ""},
+		{"run-cursor", w.Secret, "/api/projects/1/endpoints/bench/run", `{"cursor": "` + cursor + `"}`, ""},
+		{"query", w.Secret, "/api/projects/1/query/", query, ""},
 	}
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
 	for _, bm := range benchmarks {
@@ -101,27 +102,27 @@ func BenchmarkPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(results.Close)
-	w.rt.Cache = results
-	e := w.newEndpoint(b, "bench", "select n from events")
+	w.Cache = results
+	e := w.NewEndpoint(b, "bench", "select n from events")
 	rows := make([]string, execution.MaxRows)
 	for i := range rows {
 		rows[i] = fmt.Sprintf(`[%d, "row number %05d"]`, 1_000_000+i, i)
 	}
 	for _, form := range []string{"arrays", "objects", "csv"} {
 		for _, offset := range []int{0, 49_000} {
-			rq := w.asks(http.MethodPost, "/")
-			p, err := rq.planRun(e, fmt.Appendf(nil, `{"limit": 100, "offset": %d, "format": %q}`, offset, form))
+			rq := w.Asks(http.MethodPost, "/")
+			p, err := rq.PlanRun(e, fmt.Appendf(nil, `{"limit": 100, "offset": %d, "format": %q}`, offset, form))
 			if err != nil {
 				b.Fatal(err)
 			}
 			got, ok := results.Get(p.Key, p.Policy(time.Now()))
 			if !ok {
-				w.remember(b, p, time.Now(), rows...)
+				w.Remember(b, p, time.Now(), rows...)
 				if got, ok = results.Peek(p.Key, p.Policy(time.Now())); !ok {
 					b.Fatal("the rows are not in the cache")
 				}
 			}
-			render := w.rt.runs().Writer(w.project, p.Format)
+			render := w.EndpointRuns().Writer(w.Project, p.Format)
 			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -37,7 +38,7 @@ func pagedWorld(tb testing.TB) (w *world, next string) {
 	w = fencedWorld(tb)
 	w.rememberMine(tb, customer, 1, 5)
 	got := w.send(tb, http.MethodPost, minePath, fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
-	next, _ = fieldOf(tb, got, "next_cursor").(string)
+	next, _ = apitest.FieldOf(tb, got, "next_cursor").(string)
 	if want := "[[1 row of " + customer + "] [2 row of " + customer + "]]"; outcomeOf(tb, got) != want || len(next) != pagecursor.Length {
 		tb.Fatalf("first page: %s", got.Body)
 	}
@@ -47,7 +48,7 @@ func pagedWorld(tb testing.TB) (w *world, next string) {
 // rememberMine caches rows of a customer, numbered from first to last, as the result of the endpoint mine.
 func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
 	tb.Helper()
-	p, err := w.planAs(w.key, "mine", fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
+	p, err := w.planAs(w.Key, "mine", fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
 	for i := first; i <= last; i++ {
 		rows = append(rows, fmt.Sprintf(`[%d,"row of %s"]`, i, customer))
 	}
-	w.remember(tb, p, time.Now(), rows...)
+	w.Remember(tb, p, time.Now(), rows...)
 }
 
 func withCursor(next, more string) string { return fmt.Sprintf(`{"cursor": %q%s}`, next, more) }
@@ -69,7 +70,7 @@ func TestCursorPages(t *testing.T) {
 		"nothing":                  func(*testing.T, *world) {},
 		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 101, 109) },
 		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 5, 5) },
-		"events are imported":      func(_ *testing.T, w *world) { w.rt.Cache.Purge(w.project.ID) },
+		"events are imported":      func(_ *testing.T, w *world) { w.Cache.Purge(w.Project.ID) },
 		"a property gets a type":   func(t *testing.T, w *world) { t.Helper(); w.declare(t) },
 		"there is a newer version": func(t *testing.T, w *world) { t.Helper(); w.publishAnew(t) },
 	}
@@ -101,8 +102,8 @@ func TestCursorPages(t *testing.T) {
 					next = got.Header().Get("Next-Cursor")
 					if got.Header().Get("Content-Type") == "application/json" {
 						page = outcomeOf(t, got)
-						next, _ = fieldOf(t, got, "next_cursor").(string)
-						if more := fieldOf(t, got, "hasMore"); more != (next != "") {
+						next, _ = apitest.FieldOf(t, got, "next_cursor").(string)
+						if more := apitest.FieldOf(t, got, "hasMore"); more != (next != "") {
 							t.Errorf("hasMore %v beside the cursor %q", more, next)
 						}
 					}
@@ -120,7 +121,7 @@ func TestCursorPages(t *testing.T) {
 func (w *world) declare(tb testing.TB) {
 	tb.Helper()
 	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprint("p", time.Now().UnixNano()), Type: registry.PropertyNumeric}
-	if err := w.rt.registry.SetProperty(tb.Context(), w.project.ID, property); err != nil {
+	if err := w.Registry.SetProperty(tb.Context(), w.Project.ID, property); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -128,9 +129,9 @@ func (w *world) declare(tb testing.TB) {
 // publishAnew publishes another version of the endpoint mine.
 func (w *world) publishAnew(tb testing.TB) {
 	tb.Helper()
-	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
+	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, "mine", registry.EndpointUpdate{
 		Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
-	}, began)
+	}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -148,28 +149,28 @@ func TestCursorAnswer(t *testing.T) {
 	if status := fresh.Header().Get("Cache-Status"); !strings.HasPrefix(status, "caddy-analytics; hit; ttl=86") {
 		t.Errorf("fresh: Cache-Status: %s", status)
 	}
-	if s := w.rt.Cache.Stats(); s.PageMisses != 2 {
+	if s := w.Cache.Stats(); s.PageMisses != 2 {
 		t.Errorf("%d pages were drawn, want 2", s.PageMisses)
 	}
-	if at := fieldOf(t, fresh, "offset"); at != 2.0 || fieldOf(t, fresh, "limit") != 2.0 || fieldOf(t, fresh, "is_cached") != true {
+	if at := apitest.FieldOf(t, fresh, "offset"); at != 2.0 || apitest.FieldOf(t, fresh, "limit") != 2.0 || apitest.FieldOf(t, fresh, "is_cached") != true {
 		t.Errorf("%s", fresh.Body)
 	}
 	for range 2 {
 		short := 1
-		if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{FreshnessSeconds: &short}, began); err != nil {
+		if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "mine", registry.EndpointUpdate{FreshnessSeconds: &short}, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
-		rq := w.asks(http.MethodGet, "/?cursor="+next)
+		rq := w.Asks(http.MethodGet, "/?cursor="+next)
 		rq.Start = time.Now().Add(time.Minute)
-		p, err := rq.planRun(rq.Snapshot.Endpoint(w.project.ID, "mine"), nil)
+		p, err := rq.PlanRun(rq.Snapshot.Endpoint(w.Project.ID, "mine"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := rq.answer(p); err != nil || got.Status != cache.Pinned {
+		if got, err := rq.Answer(p); err != nil || got.Status != cache.Pinned {
 			t.Errorf("no longer fresh: %s, %v", got.Status, err)
 		}
 	}
-	if got := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 5}`); fieldOf(t, got, "next_cursor") != nil {
+	if got := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 5}`); apitest.FieldOf(t, got, "next_cursor") != nil {
 		t.Errorf("the whole: %s", got.Body)
 	}
 }
@@ -208,20 +209,20 @@ func TestCursorMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
 				got := w.send(t, http.MethodPost, minePath+tt.path, tt.body)
-				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{outcomeOf(t, got), fieldOf(t, got, "attr")}); diff != "" {
+				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{outcomeOf(t, got), apitest.FieldOf(t, got, "attr")}); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
 		})
 	}
-	if got := w.send(t, http.MethodPost, minePath, withCursor(gone, "")); fieldOf(t, got, "code") != "cursor_expired" || fieldOf(t, got, "type") != "invalid_request" {
+	if got := w.send(t, http.MethodPost, minePath, withCursor(gone, "")); apitest.FieldOf(t, got, "code") != "cursor_expired" || apitest.FieldOf(t, got, "type") != "invalid_request" {
 		t.Errorf("%s", got.Body)
 	}
 	if got := w.send(t, http.MethodPost, minePath, withCursor(next, "")); got.Code != http.StatusOK {
 		t.Errorf("and still: %d %s", got.Code, got.Body)
 	}
 	off := false
-	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{Version: 1, Active: &off}, began); err != nil {
+	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "mine", registry.EndpointUpdate{Version: 1, Active: &off}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := outcomeOf(t, w.send(t, http.MethodPost, minePath, withCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
@@ -330,10 +331,10 @@ func TestCursorOfAnotherServer(t *testing.T) {
 		}}, away, "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w.rt.Peers = tt.other
-			defer func() { w.rt.Peers = nil }()
+			w.Peers = tt.other
+			defer func() { w.Peers = nil }()
 			got := w.send(t, http.MethodPost, minePath, withCursor(foreign, ""))
-			if following, _ := fieldOf(t, got, "next_cursor").(string); got.Code == http.StatusOK && following[:10] != foreign[:10] {
+			if following, _ := apitest.FieldOf(t, got, "next_cursor").(string); got.Code == http.StatusOK && following[:10] != foreign[:10] {
 				t.Errorf("the next cursor is %q, want one of the other server", following)
 			}
 			if out := outcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
@@ -360,8 +361,8 @@ func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
 // owner returns the owner of the cursors of an endpoint for the world's key.
 func (w *world) owner(tb testing.TB, endpoint string) []byte {
 	tb.Helper()
-	e := w.rt.registry.Snapshot().Endpoint(w.project.ID, endpoint)
-	return endpoints.CursorOwner(w.project.ID, e.ID, w.key.Fixed)
+	e := w.Registry.Snapshot().Endpoint(w.Project.ID, endpoint)
+	return endpoints.CursorOwner(w.Project.ID, e.ID, w.Key.Fixed)
 }
 
 // TestCursorsAreNoKeys gives a cursor to callers that may not have its rows, and to callers that may.
@@ -369,7 +370,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	w, next := pagedWorld(t)
 	w.publishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
 	const none = "400 This is not a cursor of this endpoint."
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
 	_, globex := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})
 	_, twinOnly := w.boundKey(t, registry.Secret, nil, "twin")
@@ -377,36 +378,36 @@ func TestCursorsAreNoKeys(t *testing.T) {
 		return w.token(t, key, `{"endpoints": ["mine"], "variables": {"customer": "`+customer+`"}}`)
 	}
 	other := *w
-	other.project = w.newProject(t)
-	other.newEndpoint(t, "mine", "select n from events")
-	_, stranger := w.newKey(t, other.project.ID, registry.Personal, "endpoint:read")
+	other.Project = w.NewProject(t)
+	other.NewEndpoint(t, "mine", "select n from events")
+	_, stranger := w.NewKey(t, other.Project.ID, registry.Personal, "endpoint:read")
 
 	w.rememberRuns(t, "acme") // as run with a key bound to acme
 	as := func(secret string) *world {
 		caller := *w
-		caller.secret = secret
+		caller.Secret = secret
 		return &caller
 	}
 	p, err := w.planAs(&registry.Key{Fixed: `{"customer":"acme"}`}, "mine", `{"limit": 1}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
-	bound, _ := fieldOf(t, as(acme).send(t, http.MethodPost, minePath, `{"limit": 1}`), "next_cursor").(string)
+	w.Remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
+	bound, _ := apitest.FieldOf(t, as(acme).send(t, http.MethodPost, minePath, `{"limit": 1}`), "next_cursor").(string)
 	if len(bound) != pagecursor.Length {
 		t.Fatal("a bound key got no cursor")
 	}
 	const rows, boundRows = "[[3 row of acme] [4 row of acme]]", "[[2 bound]]"
 	for _, tt := range []struct{ name, secret, endpoint, cursor, want string }{
-		{"who got it", w.secret, "mine", next, rows},
+		{"who got it", w.Secret, "mine", next, rows},
 		{"another key that may run it", secret, "mine", next, rows},
 		{"a token without fixed variables", w.token(t, secret, `{"endpoints": ["mine"]}`), "mine", next, rows},
 		{"a key of the same customer", acme, "mine", next, none},
 		{"a key of another customer", globex, "mine", next, none},
 		{"a token of another customer", tokenOf(secret, "globex"), "mine", next, none},
 		{"a key that may not run it", twinOnly, "mine", next, "403 You do not have access to this endpoint."},
-		{"another endpoint with the same query", w.secret, "twin", next, none},
-		{"an insight", w.secret, "trend", next, none},
+		{"another endpoint with the same query", w.Secret, "twin", next, none},
+		{"an insight", w.Secret, "trend", next, none},
 		{"another project", stranger, "mine", next, none},
 		{"no key", "phx_x", "mine", next, "401 Personal API key found in request Authorization header is invalid."},
 		{"bound: who got it", acme, "mine", bound, boundRows},
@@ -438,18 +439,18 @@ func TestCursorsAreNoKeys(t *testing.T) {
 // draftCursor returns a cursor of an unpublished version.
 func (w *world) draftCursor(tb testing.TB) string {
 	tb.Helper()
-	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
+	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, "mine", registry.EndpointUpdate{
 		Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true,
-	}, began)
+	}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := w.planAs(w.key, "mine", `{"limit": 1, "version": 2}`)
+	p, err := w.planAs(w.Key, "mine", `{"limit": 1, "version": 2}`)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w.remember(tb, p, time.Now(), `[1,"draft"]`, `[2,"draft"]`)
-	next, _ := fieldOf(tb, w.send(tb, http.MethodPost, minePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
+	w.Remember(tb, p, time.Now(), `[1,"draft"]`, `[2,"draft"]`)
+	next, _ := apitest.FieldOf(tb, w.send(tb, http.MethodPost, minePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
 	if got := outcomeOf(tb, w.send(tb, http.MethodPost, minePath, withCursor(next, ""))); got != "[[2 draft]]" {
 		tb.Fatalf("a draft for its author: %s", got)
 	}

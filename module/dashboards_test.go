@@ -13,13 +13,14 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // newDashboard creates a dashboard.
 func (w *world) newDashboard(tb testing.TB, fields registry.DashboardFields) *registry.Dashboard {
 	tb.Helper()
-	d, err := w.rt.registry.CreateDashboard(tb.Context(), w.project.ID, fields, w.key.ID, began)
+	d, err := w.Registry.CreateDashboard(tb.Context(), w.Project.ID, fields, w.Key.ID, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -36,13 +37,13 @@ func TestSearchOfDashboards(t *testing.T) {
 			t.Errorf("%s with the longest search: %d %s", list, answer.Code, answer.Body)
 		}
 		answer := w.send(t, http.MethodGet, target+"x", "")
-		if diff := cmp.Diff("Search query must be 200 characters or fewer.", fieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || diff != "" {
+		if diff := cmp.Diff("Search query must be 200 characters or fewer.", apitest.FieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || diff != "" {
 			t.Errorf("%s with a longer search: %d (-want +got):\n%s", list, answer.Code, diff)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-		r.Header.Set("Authorization", "Bearer "+w.secret)
+		r.Header.Set("Authorization", "Bearer "+w.Secret)
 		gone := httptest.NewRecorder()
 		_ = w.ServeHTTP(gone, r, caddyhttp.HandlerFunc(nil))
 		if strings.Contains(gone.Body.String(), "results") {
@@ -54,7 +55,7 @@ func TestSearchOfDashboards(t *testing.T) {
 // TestFiltersOverLists: the filters of a dashboard apply to all queries that take some, and the query that is shown is the one that ran.
 func TestFiltersOverLists(t *testing.T) {
 	w, _ := insightWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
 	table := func(source string) string { return `{"kind":"DataTableNode","source":` + source + `}` }
 	const trend = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]`
 	actors := func(trend string) string {
@@ -67,15 +68,15 @@ func TestFiltersOverLists(t *testing.T) {
 		{table(`{"kind":"ActorsQuery","select":["id"]}`), table(`{"kind":"ActorsQuery","select":["id"]}`)}, // takes no filters
 	}
 	for i, tt := range tests {
-		saved, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(tt.saved))}, w.key.ID, began)
+		saved, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(tt.saved))}, w.Key.ID, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		board.Tiles = append(board.Tiles, registry.TileFields{Insight: saved.ID})
 		if tt.saved != tt.ran {
-			w.cacheInsight(t, saved, time.Now(), `[0,"without filters"]`)
+			w.RememberInsight(t, saved, time.Now(), `[0,"without filters"]`)
 		}
-		w.cacheInsight(t, &registry.Insight{Query: json.RawMessage(tt.ran)}, time.Now(), fmt.Sprintf(`[%d,"a"]`, i))
+		w.RememberInsight(t, &registry.Insight{Query: json.RawMessage(tt.ran)}, time.Now(), fmt.Sprintf(`[%d,"a"]`, i))
 	}
 	w.newDashboard(t, board)
 	answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", "")
@@ -103,7 +104,7 @@ func TestFiltersOverLists(t *testing.T) {
 // TestRestoreDashboard: restoring a dashboard restores the insights that were deleted with it, which needs the scope for them.
 func TestRestoreDashboard(t *testing.T) {
 	w, i := insightWorld(t)
-	_, writer := w.newKey(t, w.project.ID, registry.Personal, "dashboard:write")
+	_, writer := w.NewKey(t, w.Project.ID, registry.Personal, "dashboard:write")
 	d := w.newDashboard(t, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
 	const path = "/api/projects/1/dashboards/1/"
 	remove := func(body string) {
@@ -115,15 +116,15 @@ func TestRestoreDashboard(t *testing.T) {
 	restore := func(secret string, want int) {
 		t.Helper()
 		answer := w.as(t, secret, http.MethodPatch, path, `{"deleted": false}`)
-		restored := w.rt.registry.Snapshot().Dashboard(d.Project, d.ID) != nil
-		insight := w.rt.registry.Snapshot().Insight(d.Project, i.ID) != nil
+		restored := w.Registry.Snapshot().Dashboard(d.Project, d.ID) != nil
+		insight := w.Registry.Snapshot().Insight(d.Project, i.ID) != nil
 		if ok := want == http.StatusOK; answer.Code != want || restored != ok || insight != ok {
 			t.Errorf("%d %s, the dashboard is there: %t, the insight: %t", answer.Code, answer.Body, restored, insight)
 		}
 	}
 	remove(`{"deleted": true, "delete_insights": true}`)
 	restore(writer, http.StatusForbidden)
-	restore(w.secret, http.StatusOK)
+	restore(w.Secret, http.StatusOK)
 	remove(`{"deleted": true}`)
 	restore(writer, http.StatusOK) // its insights were never deleted
 }

@@ -140,7 +140,7 @@ func (f *EndpointFolder) planAtStart(ctx context.Context, rt *runtime, now time.
 	if _, err := rt.Shards.Of(f.Project).Layout(looking); err != nil {
 		return nil, err
 	}
-	return rt.files().Plan(ctx, f.Project, f.files, f.Prune, now)
+	return rt.topics.Files().Plan(ctx, f.Project, f.files, f.Prune, now)
 }
 
 // endFolders ends the background tasks.
@@ -178,7 +178,7 @@ func (f *EndpointFolder) applyLater(ctx context.Context, rt *runtime, logger *za
 
 func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
 	now := time.Now()
-	plan, err := rt.files().Plan(ctx, f.Project, f.files, f.Prune, now)
+	plan, err := rt.topics.Files().Plan(ctx, f.Project, f.files, f.Prune, now)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
 }
 
 func (rt *runtime) applyPlan(ctx context.Context, plan *files.Plan, now time.Time) error {
-	if err := rt.files().Apply(ctx, plan, now); err != nil {
+	if err := rt.topics.Files().Apply(ctx, plan, now); err != nil {
 		return err
 	}
 	for _, e := range plan.Endpoints {

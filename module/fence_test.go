@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -23,17 +24,17 @@ func fencedWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb)
 	for name, typ := range map[string]registry.VariableType{"customer": registry.VariableString, "seats": registry.VariableNumber, "plans": registry.VariableList} {
-		if _, err := w.rt.registry.CreateVariable(tb.Context(), registry.NewVariable{Project: w.project.ID, Name: name, Type: typ, IsMulti: name == "plans"}, began); err != nil {
+		if _, err := w.Registry.CreateVariable(tb.Context(), registry.NewVariable{Project: w.Project.ID, Name: name, Type: typ, IsMulti: name == "plans"}, apitest.Began); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	w.newEndpoint(tb, "open", "select n from events")
+	w.NewEndpoint(tb, "open", "select n from events")
 	w.publishWith(tb, "mine", "select n from events where properties.customer = {variables.customer}", "customer")
 	w.publishWith(tb, "seats", "select n from events where properties.seats = {variables.seats}", "seats")
 	w.publishWith(tb, "plans", "select n from events where properties.plan in {variables.plans}", "plans")
 	w.publishWith(tb, "declared", "select n from events", "customer")
-	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "trend", Query: []byte(
-		`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "breakdownFilter": {"breakdown": "customer", "breakdown_type": "event"}}`)}, began)
+	_, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "trend", Query: []byte(
+		`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "breakdownFilter": {"breakdown": "customer", "breakdown_type": "event"}}`)}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -43,10 +44,10 @@ func fencedWorld(tb testing.TB) *world {
 // publishWith publishes an endpoint whose stored query declares a variable.
 func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 	tb.Helper()
-	def := w.rt.registry.Snapshot().VariableByCode(w.project.ID, code)
-	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: jsontext.Append(nil, map[string]any{
+	def := w.Registry.Snapshot().VariableByCode(w.Project.ID, code)
+	_, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: name, Query: jsontext.Append(nil, map[string]any{
 		"kind": "HogQLQuery", "query": hogql, "variables": map[string]any{def.ID: map[string]any{"variableId": def.ID, "code_name": code}},
-	})}, began)
+	})}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,20 +56,20 @@ func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 // boundKey creates a key with fixed variables.
 func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]any, endpoints ...string) (*registry.Key, string) {
 	tb.Helper()
-	key, secret, err := w.rt.registry.CreateKey(tb.Context(), registry.NewKey{
-		Project: w.project.ID, Kind: kind, Scopes: []string{"endpoint:read"}, Fixed: fixed, Endpoints: endpoints,
-	}, began)
+	key, secret, err := w.Registry.CreateKey(tb.Context(), registry.NewKey{
+		Project: w.Project.ID, Kind: kind, Scopes: []string{"endpoint:read"}, Fixed: fixed, Endpoints: endpoints,
+	}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return w.rt.registry.Snapshot().KeyByID(w.project.ID, key.ID), secret
+	return w.Registry.Snapshot().KeyByID(w.Project.ID, key.ID), secret
 }
 
 // planAs plans a run of an endpoint for a key.
 func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, error) {
-	rq := w.asks(http.MethodPost, "/")
-	rq.Key, rq.in.At = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
-	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
+	rq := w.Asks(http.MethodPost, "/")
+	rq.Key, rq.In.At = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
+	return rq.PlanRun(rq.Snapshot.Endpoint(w.Project.ID, endpoint), []byte(body))
 }
 
 // TestFenceHoldsForEveryRequest tries to bypass a key's fixed variables.
@@ -151,7 +152,7 @@ func (w *world) boundTo(p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
-	return result.VariableMarks(&w.asks(http.MethodPost, "/").Caller.Caller, p.Node)
+	return result.VariableMarks(&w.Asks(http.MethodPost, "/").Caller.Caller, p.Node)
 }
 
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ only in their fixed variables, in every order and at the same time: they
@@ -168,12 +169,12 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.remember(t, p, time.Now(), fmt.Sprintf("[%d,\"row\"]", i))
+		w.Remember(t, p, time.Now(), fmt.Sprintf("[%d,\"row\"]", i))
 	}
 	ask := func(t *testing.T, i int) string {
 		t.Helper()
 		r := *w
-		r.secret = secrets[i]
+		r.Secret = secrets[i]
 		answer := r.send(t, http.MethodPost, path, body)
 		if want := fmt.Sprintf(`{"results":[[%d,"row"]],`, i); answer.Code != 200 || !strings.HasPrefix(answer.Body.String(), want) {
 			t.Errorf("key %d: %d %s", i, answer.Code, answer.Body)
@@ -205,11 +206,11 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	memo := []byte("memo")
-	w.rt.plans.Put(memo, p)
-	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
-		rq := w.asks(http.MethodPost, "/")
+	w.Plans.Put(memo, p)
+	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.Key: false} {
+		rq := w.Asks(http.MethodPost, "/")
 		rq.Key = key
-		if _, ok := rq.recall(memo, p.Endpoint); ok != want {
+		if _, ok := rq.Recall(memo, p.Endpoint); ok != want {
 			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
 		}
 	}
@@ -222,9 +223,9 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 	seen := map[string]int{}
 	for i, key := range keys {
 		for _, sent := range [][2]string{{"e", ""}, {"e", `{"a":"b"}`}, {`e{"a":"b"}`, ""}} {
-			rq := w.asks(http.MethodPost, "/")
+			rq := w.Asks(http.MethodPost, "/")
 			rq.Key = key
-			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
+			memo := string(rq.MemoKey(sent[0], []byte(sent[1])))
 			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is checked before the plan
 				t.Errorf("keys %d and %d have one memo for %q", before, i, sent)
 			}
@@ -245,17 +246,17 @@ func runsEndpoint(at api.Address) bool {
 func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
 	bound := *w
-	bound.key, bound.secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
+	bound.Key, bound.Secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
 	named := *w
-	named.key, named.secret = w.boundKey(t, registry.Personal, nil, "open")
-	for _, rt := range w.rt.api.Routes() {
-		for _, key := range []registry.Key{*bound.key, *named.key} {
+	named.Key, named.Secret = w.boundKey(t, registry.Personal, nil, "open")
+	for _, rt := range w.API.Routes() {
+		for _, key := range []registry.Key{*bound.Key, *named.Key} {
 			key.Scopes = []string{"*"}
 			at := rt.Address()
 			if at.Name == ":name" {
 				at.Name = "open"
 			}
-			_, err := api.Authorize(w.rt.registry.Snapshot(), &key, "@current", &at, &rt)
+			_, err := api.Authorize(w.Registry.Snapshot(), &key, "@current", &at, &rt)
 			if allowed := err == nil; allowed != (runsEndpoint(at) || at.Resource == "endpoint_tokens") {
 				t.Errorf("%s %v with a bound key: %v", rt.Method, at, err)
 			}
@@ -273,7 +274,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 		{named, "endpoints/mine/run.csv", denied},
 		{named, "endpoints/OPEN/run", denied},
 	} {
-		if answer := tt.as.send(t, http.MethodPost, "/api/environments/@current/"+tt.path, ""); fieldOf(t, answer, "detail") != tt.detail {
+		if answer := tt.as.send(t, http.MethodPost, "/api/environments/@current/"+tt.path, ""); apitest.FieldOf(t, answer, "detail") != tt.detail {
 			t.Errorf("%s: %d %s", tt.path, answer.Code, answer.Body)
 		}
 	}
@@ -283,21 +284,21 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 func TestDebugShowsABoundKeyNothing(t *testing.T) {
 	w := fencedWorld(t)
 	named, secret := w.boundKey(t, registry.Secret, nil, "open")
-	p, err := w.planAs(w.key, "open", `{"debug": true}`)
+	p, err := w.planAs(w.Key, "open", `{"debug": true}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1,"x"]`)
+	w.Remember(t, p, time.Now(), `[1,"x"]`)
 	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.Key != p.Key {
 		t.Fatalf("a key that fixes nothing has a result of its own: %v", err)
 	}
 	const path = "/api/projects/@current/endpoints/open/run"
 	for range 2 { // parsed, then remembered
-		if answer := w.send(t, http.MethodPost, path, `{"debug": true}`); fieldOf(t, answer, "clickhouse") != "SELECT 1 < 2" {
+		if answer := w.send(t, http.MethodPost, path, `{"debug": true}`); apitest.FieldOf(t, answer, "clickhouse") != "SELECT 1 < 2" {
 			t.Errorf("the author is shown %d %s", answer.Code, answer.Body)
 		}
 		bound := *w
-		bound.secret = secret
+		bound.Secret = secret
 		answer := bound.send(t, http.MethodPost, path, `{"debug": true}`)
 		if answer.Code != 200 || strings.Contains(answer.Body.String(), "SELECT") {
 			t.Errorf("a bound key is shown %d %s", answer.Code, answer.Body)

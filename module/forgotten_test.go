@@ -15,8 +15,8 @@ func TestForgottenEndpointIsFreed(t *testing.T) {
 			t.Fatalf("%d %s", answer.Code, answer.Body)
 		}
 	}
-	e := w.rt.registry.Snapshot().Endpoint(w.project.ID, "mine")
-	log, _ := w.rt.logs.Find(e.ID)
+	e := w.Registry.Snapshot().Endpoint(w.Project.ID, "mine")
+	log, _ := w.Logs.Find(e.ID)
 	if log == nil {
 		t.Fatal("the runs are not remembered")
 	}
@@ -27,7 +27,7 @@ func TestForgottenEndpointIsFreed(t *testing.T) {
 		goruntime.GC()
 		select {
 		case <-freed:
-			goruntime.KeepAlive(w.rt.plans)
+			goruntime.KeepAlive(w.Plans)
 			return
 		case <-time.After(20 * time.Millisecond): // cleanups run in a goroutine of their own
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -44,12 +45,12 @@ func TestAcceptedFormat(t *testing.T) {
 // TestObjects requests rows as objects in every possible way: all share the stored rows, and the page.
 func TestObjects(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+	e := w.NewEndpoint(t, "daily", "select n from events")
+	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1, "x"]`, `[2, null]`)
+	w.Remember(t, p, time.Now(), `[1, "x"]`, `[2, null]`)
 	const path, want = "/api/projects/@current/endpoints/daily/run", `[{"n":1,"a<b":"x"},{"n":2,"a<b":null}]`
 	asked := []struct{ name, path, body, accept, want string }{
 		{"plain", path, "", "", `[[1,"x"],[2,null]]`},
@@ -64,7 +65,7 @@ func TestObjects(t *testing.T) {
 	}
 	for _, tt := range asked {
 		got := w.send(t, http.MethodPost, tt.path, tt.body, "Accept", tt.accept)
-		results, err := json.Marshal(fieldOf(t, got, "results"))
+		results, err := json.Marshal(apitest.FieldOf(t, got, "results"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, results, tt.want)
 		}
 	}
-	if s := w.rt.Cache.Stats(); s.PageMisses != 2 {
+	if s := w.Cache.Stats(); s.PageMisses != 2 {
 		t.Errorf("%d pages were drawn, want one of arrays and one of objects", s.PageMisses)
 	}
 	refused := []struct{ name, path, body, detail string }{
@@ -83,7 +84,7 @@ func TestObjects(t *testing.T) {
 	}
 	for _, tt := range refused {
 		got := w.send(t, http.MethodPost, tt.path, tt.body)
-		if got.Code != http.StatusBadRequest || fieldOf(t, got, "detail") != tt.detail || fieldOf(t, got, "attr") != "format" {
+		if got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "detail") != tt.detail || apitest.FieldOf(t, got, "attr") != "format" {
 			t.Errorf("%s: %d %s, want %s", tt.name, got.Code, got.Body, tt.detail)
 		}
 	}
@@ -95,18 +96,18 @@ func TestObjects(t *testing.T) {
 // TestInsightFormats: an insight is not a table, so it has no files; its items are already objects.
 func TestInsightFormats(t *testing.T) {
 	w := newWorld(t)
-	e, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: "views", Query: json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}]}`),
-	}, began)
+	e, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: w.Project.ID, Name: "views", Query: json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}]}`),
+	}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/views/run.parquet", "")
-	if want := "parquet is only supported for HogQLQuery, not TrendsQuery"; got.Code != http.StatusBadRequest || fieldOf(t, got, "detail") != want {
+	if want := "parquet is only supported for HogQLQuery, not TrendsQuery"; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "detail") != want {
 		t.Errorf("run.parquet: %d %s, want %s", got.Code, got.Body, want)
 	}
-	r := w.asks(http.MethodGet, "/?format=objects")
-	if p, err := r.planRun(e, nil); err != nil || p.Format != result.AsArrays {
+	r := w.Asks(http.MethodGet, "/?format=objects")
+	if p, err := r.PlanRun(e, nil); err != nil || p.Format != result.AsArrays {
 		t.Errorf("format=objects: %v, %v", p, err)
 	}
 }
@@ -114,7 +115,7 @@ func TestInsightFormats(t *testing.T) {
 // TestOpenAPI asks for documents.
 func TestOpenAPI(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "daily", "select n from events")
+	e := w.NewEndpoint(t, "daily", "select n from events")
 	document := func(path string, header ...string) (*openapi3.T, http.Header) {
 		t.Helper()
 		got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/"+path, "", header...)
@@ -150,11 +151,11 @@ func TestOpenAPI(t *testing.T) {
 		if got := example("daily/openapi.json"); !cmp.Equal(got, []any{}) {
 			t.Errorf("before a run: %v", got)
 		}
-		p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+		p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.remember(t, p, time.Now(), `[1, "x"]`, `[2, "y"]`, `[3, "z"]`)
+		w.Remember(t, p, time.Now(), `[1, "x"]`, `[2, "y"]`, `[3, "z"]`)
 		if err := w.describe(t, e, registry.Column{Name: "n", Type: "integer", ClickHouse: "UInt64"}, registry.Column{Name: "a<b", Type: "string", ClickHouse: "String"}); err != nil {
 			t.Fatal(err)
 		}
@@ -164,15 +165,15 @@ func TestOpenAPI(t *testing.T) {
 		if diff := cmp.Diff([]any{[]any{1.0, "text"}}, example("daily/openapi.json?examples=types")); diff != "" {
 			t.Errorf("of the types (-want +got):\n%s", diff)
 		}
-		if p, err = w.asks(http.MethodGet, "/").planRun(e, []byte(`{"limit": 100}`)); err != nil {
+		if p, err = w.Asks(http.MethodGet, "/").PlanRun(e, []byte(`{"limit": 100}`)); err != nil {
 			t.Fatal(err)
 		}
-		w.remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
+		w.Remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
 		if diff := cmp.Diff([]any{[]any{1.0, "x"}, []any{2.0, "y"}}, example("daily/openapi.json")); diff != "" {
 			t.Errorf("of a run without a limit, beside one with a limit (-want +got):\n%s", diff)
 		}
-		w.rt.Cache.Purge(w.project.ID)
-		w.remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
+		w.Cache.Purge(w.Project.ID)
+		w.Remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
 		if diff := cmp.Diff([]any{[]any{8.0, "x"}, []any{9.0, "y"}}, example("daily/openapi.json")); diff != "" {
 			t.Errorf("of a run with a limit (-want +got):\n%s", diff)
 		}
@@ -188,7 +189,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	})
 	t.Run("secret keys run, and read no documents", func(t *testing.T) {
-		_, w.secret = w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+		_, w.Secret = w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 		if got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/openapi.json", ""); got.Code != http.StatusForbidden {
 			t.Errorf("%d %s", got.Code, got.Body)
 		}
@@ -198,6 +199,6 @@ func TestOpenAPI(t *testing.T) {
 // describe stores the columns of an endpoint's current version.
 func (w *world) describe(tb testing.TB, e *registry.Endpoint, columns ...registry.Column) error {
 	tb.Helper()
-	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, e.Name, registry.EndpointUpdate{Columns: columns}, began)
+	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, e.Name, registry.EndpointUpdate{Columns: columns}, apitest.Began)
 	return err
 }

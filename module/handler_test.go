@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
@@ -25,10 +26,10 @@ import (
 // TestAuthorizeOrder checks which refusal takes precedence: contract api.md, section 6.4.
 func TestAuthorizeOrder(t *testing.T) {
 	w := newWorld(t)
-	other := w.newProject(t)
-	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
-	own, foreign := strconv.FormatInt(w.project.ID, 10), strconv.FormatInt(other.ID, 10)
+	other := w.NewProject(t)
+	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	reader, _ := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
+	own, foreign := strconv.FormatInt(w.Project.ID, 10), strconv.FormatInt(other.ID, 10)
 	query, list, run := api.Address{Resource: "query"}, api.Address{Resource: "endpoints"}, api.Address{Resource: "endpoints", Name: "e", Action: "run"}
 	const invalid = "401 authentication_failed: Personal API key found in request Authorization header is invalid."
 	const secretQueries = "403 permission_denied: This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read."
@@ -40,8 +41,8 @@ func TestAuthorizeOrder(t *testing.T) {
 		method  string
 		want    string
 	}{
-		{"all is well", w.key, own, query, http.MethodPost, ""},
-		{"the current project", w.key, "@current", query, http.MethodPost, ""},
+		{"all is well", w.Key, own, query, http.MethodPost, ""},
+		{"the current project", w.Key, "@current", query, http.MethodPost, ""},
 		{"a secret key that runs", secret, own, run, http.MethodGet, ""},
 		{"a secret key's kind before its project", secret, "999", query, http.MethodPost, secretQueries},
 		{"a secret key where only personal ones are known", secret, own, api.Address{Resource: "insights"}, http.MethodGet, invalid},
@@ -52,17 +53,17 @@ func TestAuthorizeOrder(t *testing.T) {
 		{"the scope", reader, own, query, http.MethodPost, "403 permission_denied: API key missing required scope 'query:read'"},
 		{"the scope to write", reader, own, list, http.MethodPost, "403 permission_denied: API key missing required scope 'endpoint:write'"},
 		{"the scope of OPTIONS", reader, own, list, http.MethodOptions, "403 permission_denied: API key missing required scope 'endpoint:read'"},
-		{"a project that is not a number", w.key, "1e0", query, http.MethodPost, "404 not_found: Project not found."},
-		{"a project with a sign", w.key, "+" + own, query, http.MethodPost, "404 not_found: Project not found."},
-		{"a project beyond 64 bits", w.key, "99999999999999999999", query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project that is not a number", w.Key, "1e0", query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project with a sign", w.Key, "+" + own, query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project beyond 64 bits", w.Key, "99999999999999999999", query, http.MethodPost, "404 not_found: Project not found."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			rt, ok := w.rt.api.Methods(&tt.at).Of(tt.method)
+			rt, ok := w.API.Methods(&tt.at).Of(tt.method)
 			if !ok {
 				t.Fatal("no such route")
 			}
-			_, err := api.Authorize(w.rt.registry.Snapshot(), tt.key, tt.project, &tt.at, rt)
+			_, err := api.Authorize(w.Registry.Snapshot(), tt.key, tt.project, &tt.at, rt)
 			got := ""
 			if err != nil {
 				got = api.ErrorOf(err).Error()
@@ -77,7 +78,7 @@ func TestAuthorizeOrder(t *testing.T) {
 // TestMethods checks how each address answers unsupported methods.
 func TestMethods(t *testing.T) {
 	w := newWorld(t)
-	w.newEndpoint(t, "e", "select 1")
+	w.NewEndpoint(t, "e", "select 1")
 	tests := []struct {
 		method, path string
 		status       int
@@ -107,7 +108,7 @@ func TestMethods(t *testing.T) {
 // TestEveryAnswer checks what design section 7 requires of every answer.
 func TestEveryAnswer(t *testing.T) {
 	w := newWorld(t)
-	w.newEndpoint(t, "e", "select 1")
+	w.NewEndpoint(t, "e", "select 1")
 	for _, tt := range []struct {
 		method, path, body string
 		status             int
@@ -179,7 +180,7 @@ func TestNotStartedYet(t *testing.T) {
 	w := newWorld(t)
 	synctest.Test(t, func(t *testing.T) {
 		app := &App{started: make(chan struct{})}
-		early := &world{Handler: &Handler{app: app, logger: w.logger}, secret: w.secret}
+		early := &world{Handler: &Handler{app: app, logger: w.logger}, World: w.World}
 		const path = "/api/projects/@current/endpoints/"
 		answered := make(chan int, 1)
 		go func() { answered <- early.send(t, http.MethodGet, path, "").Code }()
@@ -212,7 +213,7 @@ func TestNotStartedYet(t *testing.T) {
 // TestEndpointWrites checks which fields of a write are refused, and that a record can be written back as it was read.
 func TestEndpointWrites(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "e", "select 1")
+	e := w.NewEndpoint(t, "e", "select 1")
 	const path = "/api/projects/@current/endpoints/e/"
 	tests := []struct {
 		name, body string
@@ -238,12 +239,12 @@ func TestEndpointWrites(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			answer := w.send(t, http.MethodPatch, path, tt.body)
-			if answer.Code != 400 || fieldOf(t, answer, "attr") != tt.attr || fieldOf(t, answer, "detail") != tt.detail {
+			if answer.Code != 400 || apitest.FieldOf(t, answer, "attr") != tt.attr || apitest.FieldOf(t, answer, "detail") != tt.detail {
 				t.Errorf("answered %d %s", answer.Code, answer.Body)
 			}
 		})
 	}
-	if now := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e"); !now.UpdatedAt.Equal(e.UpdatedAt) {
+	if now := w.Registry.Snapshot().Endpoint(w.Project.ID, "e"); !now.UpdatedAt.Equal(e.UpdatedAt) {
 		t.Error("a refused write changed the endpoint")
 	}
 	for _, ok := range []string{
@@ -254,7 +255,7 @@ func TestEndpointWrites(t *testing.T) {
 			t.Errorf("%s: %d %s", ok, answer.Code, answer.Body)
 		}
 	}
-	if got := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current().FreshnessSeconds; got != registry.DefaultFreshness {
+	if got := w.Registry.Snapshot().Endpoint(w.Project.ID, "e").Current().FreshnessSeconds; got != registry.DefaultFreshness {
 		t.Errorf("null sets the freshness to %d", got)
 	}
 	version := w.send(t, http.MethodGet, path+"?version=1", "").Body.String()
@@ -285,22 +286,22 @@ func TestUpdateOfMaterializedEndpoint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.rt.Shards = warehouse.Only(warehousetest.Nowhere(t, schema.NativeLayout()))
-			w.rt.Limits = execution.NewLimiter(Rate{Queries: tt.left, Per: time.Hour})
-			if _, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableString}, began); err != nil {
+			w.Shards = warehouse.Only(warehousetest.Nowhere(t, schema.NativeLayout()))
+			w.Limits = execution.NewLimiter(Rate{Queries: tt.left, Per: time.Hour})
+			if _, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "x", Type: registry.VariableString}, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
-				Project: w.project.ID, Name: "e", Query: []byte(`{"kind": "HogQLQuery", "query": "select 1"}`), Table: registry.TableUpdate{On: new(true)},
-			}, began); err != nil {
+			if _, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+				Project: w.Project.ID, Name: "e", Query: []byte(`{"kind": "HogQLQuery", "query": "select 1"}`), Table: registry.TableUpdate{On: new(true)},
+			}, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 			body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}%s}`, tt.query, tt.more)
 			answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/e/", body)
-			if answer.Code != tt.status || fieldOf(t, answer, "materialization_error") != tt.impossible {
+			if answer.Code != tt.status || apitest.FieldOf(t, answer, "materialization_error") != tt.impossible {
 				t.Errorf("answered %d %s", answer.Code, answer.Body)
 			}
-			now := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current()
+			now := w.Registry.Snapshot().Endpoint(w.Project.ID, "e").Current()
 			if now.Number != tt.version || (now.Table != nil) != tt.table {
 				t.Errorf("the current version is %d, with the table %v", now.Number, now.Table)
 			}
@@ -311,13 +312,13 @@ func TestUpdateOfMaterializedEndpoint(t *testing.T) {
 // TestNoOptionalBreakdowns: null stands for an empty list.
 func TestNoOptionalBreakdowns(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: "e", Query: []byte(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan"}}`), OptionalBreakdowns: []string{"plan"},
-	}, began); err != nil {
+	if _, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: w.Project.ID, Name: "e", Query: []byte(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan"}}`), OptionalBreakdowns: []string{"plan"},
+	}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/e/", `{"optional_breakdown_properties": null}`)
-	if left := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current().OptionalBreakdowns; answer.Code != 200 || len(left) != 0 {
+	if left := w.Registry.Snapshot().Endpoint(w.Project.ID, "e").Current().OptionalBreakdowns; answer.Code != 200 || len(left) != 0 {
 		t.Errorf("%v are left: %d %s", left, answer.Code, answer.Body)
 	}
 }
@@ -340,7 +341,7 @@ func TestVariableDefaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			answer := w.send(t, http.MethodPost, path, `{"name": "`+tt.name+`", `+tt.body+`}`)
 			want := "The default value does not fit the variable: " + tt.want
-			if answer.Code != 400 || fieldOf(t, answer, "attr") != "default_value" || fieldOf(t, answer, "detail") != want {
+			if answer.Code != 400 || apitest.FieldOf(t, answer, "attr") != "default_value" || apitest.FieldOf(t, answer, "detail") != want {
 				t.Errorf("answered %d %s", answer.Code, answer.Body)
 			}
 		})
@@ -349,7 +350,7 @@ func TestVariableDefaults(t *testing.T) {
 	if made.Code != 201 {
 		t.Fatalf("creating: %d %s", made.Code, made.Body)
 	}
-	id, _ := fieldOf(t, made, "id").(string)
+	id, _ := apitest.FieldOf(t, made, "id").(string)
 	for body, want := range map[string]int{
 		`{"type": "Number"}`: 400, `{"is_multi": false}`: 200, `{"values": ["b"]}`: 400, `{"values_query": "select 1"}`: 400,
 		`{"type": "Number", "default_value": 3, "values": null}`: 200, `{"default_value": null}`: 200,
@@ -360,7 +361,7 @@ func TestVariableDefaults(t *testing.T) {
 		if want == 200 { // unchanged
 			w.send(t, http.MethodPatch, path+id+"/", `{"type": "List", "is_multi": true, "values": ["a", "b"], "default_value": ["a"]}`)
 		}
-		now := w.rt.registry.Snapshot().VariableByID(w.project.ID, id)
+		now := w.Registry.Snapshot().VariableByID(w.Project.ID, id)
 		if diff := cmp.Diff([]any{registry.VariableList, true, []any{"a", "b"}, []any{"a"}}, []any{now.Type, now.IsMulti, now.Values, now.Default}); diff != "" {
 			t.Errorf("after %s (-want +got):\n%s", body, diff)
 		}

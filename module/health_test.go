@@ -60,7 +60,7 @@ func TestProbe(t *testing.T) {
 
 func TestHealthRoutes(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	w.rt.probe = w.rt.newProbe()
 	next := caddyNext(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusTeapot) })
 	for _, tt := range []struct {

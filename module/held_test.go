@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -21,13 +22,13 @@ import (
 // begins begins a background run of a query that ends at once with one row.
 func (w *world) begins(t *testing.T, id string, p *result.Plan) {
 	t.Helper()
-	w.remember(t, p, time.Now(), `[1, "a secret"]`)
+	w.Remember(t, p, time.Now(), `[1, "a secret"]`)
 	ended := make(chan struct{})
 	p.ClientID = id
-	if _, err := w.rt.Runs.Begin(execution.NewRun{
+	if _, err := w.Runs.Begin(execution.NewRun{
 		Query: p.Query, Shows: p, Most: 10, Picked: new(atomic.Int64), Release: func() { close(ended) },
 		Answer: func(context.Context) (cache.Answer, error) {
-			got, _ := w.rt.Cache.Get(p.Key, p.Policy(time.Now()))
+			got, _ := w.Cache.Get(p.Key, p.Policy(time.Now()))
 			return got, nil
 		},
 	}); err != nil {
@@ -43,9 +44,9 @@ func (w *world) begins(t *testing.T, id string, p *result.Plan) {
 // another server.
 func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "alert:read")
-	other, secret := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	w.LoseClickHouse(t)
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "alert:read")
+	other, secret := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	for _, tt := range []struct {
 		id, query string
 		want      int // for the other key
@@ -57,7 +58,7 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 		{"events", `"select event from events"`, http.StatusOK},
 	} {
 		t.Run(tt.id, func(t *testing.T) {
-			p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + tt.query + `}}`))
+			p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + tt.query + `}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,10 +71,10 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 			if got.Code != tt.want || strings.Contains(got.Body.String(), "a secret") != (tt.want == http.StatusOK) {
 				t.Errorf("another key: %d %s, want %d", got.Code, got.Body, tt.want)
 			}
-			poller := w.asks(http.MethodGet, "/")
+			poller := w.Asks(http.MethodGet, "/")
 			poller.Key = other
-			answer := (&queries.Queries{Executor: w.rt.Executor}).PolledByPeer(&poller.Caller, &execution.PeerRequest{
-				Project: w.project.ID, Poll: &execution.PeerPoll{ID: tt.id},
+			answer := (&queries.Queries{Executor: w.Executor}).PolledByPeer(&poller.Caller, &execution.PeerRequest{
+				Project: w.Project.ID, Poll: &execution.PeerPoll{ID: tt.id},
 			})
 			if found := strings.Contains(string(answer.Body)+string(answer.Rest), "a secret"); answer.Kind != peers.Result || found != (tt.want == http.StatusOK) {
 				t.Errorf("another key through a peer: %d %s", answer.Kind, answer.Body)
@@ -85,8 +86,8 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 // TestMarksOfHeldTables: keys that may read different tables do not share results, whatever part of a request names a table.
 func TestMarksOfHeldTables(t *testing.T) {
 	w := newWorld(t)
-	all, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read", "project:read", "alert:read")
-	some, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read", "project:read")
+	all, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "project:read", "alert:read")
+	some, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "project:read")
 	const filter = `{"properties": [{"type": "hogql", "key": "(select count() from system.alerts) > 0"}]}`
 	for _, tt := range []struct{ name, query, more, tables string }{
 		{"in the query", `select name from system.alerts`, ``, "system.alerts"},
@@ -106,9 +107,9 @@ func TestMarksOfHeldTables(t *testing.T) {
 			}
 			var plans []*result.Plan
 			for _, key := range []*registry.Key{all, some} {
-				asked := w.asks(http.MethodPost, "/")
+				asked := w.Asks(http.MethodPost, "/")
 				asked.Key = key
-				p, err := asked.planQuery([]byte(body))
+				p, err := asked.PlanQuery([]byte(body))
 				if err != nil {
 					t.Fatalf("%s: %v", body, err)
 				}
@@ -136,15 +137,15 @@ func TestMarksOfHeldTables(t *testing.T) {
 // TestMetadataOfHeldTables: what a run denies is a mistake in the metadata too.
 func TestMetadataOfHeldTables(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "alert:read")
-	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	w.LoseClickHouse(t)
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "alert:read")
+	_, other := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	const body = `{"query": {"kind": "HogQLMetadata", "language": "hogQL", "query": "select name from system.alerts"}}`
-	if got := fieldOf(t, w.send(t, http.MethodPost, "/api/projects/@current/query/", body), "isValid"); got != true {
+	if got := apitest.FieldOf(t, w.send(t, http.MethodPost, "/api/projects/@current/query/", body), "isValid"); got != true {
 		t.Errorf("with the scope isValid is %v", got)
 	}
 	got := w.as(t, other, http.MethodPost, "/api/projects/@current/query/", body)
-	if fieldOf(t, got, "isValid") != false || !strings.Contains(got.Body.String(), "You don't have access to table `system.alerts`. The key needs the scope 'alert:read'.") {
+	if apitest.FieldOf(t, got, "isValid") != false || !strings.Contains(got.Body.String(), "You don't have access to table `system.alerts`. The key needs the scope 'alert:read'.") {
 		t.Errorf("without the scope: %s", got.Body)
 	}
 }
@@ -152,17 +153,17 @@ func TestMetadataOfHeldTables(t *testing.T) {
 // TestMCPReadsHeldTables: the tool reads the tables of system.* that its caller may read.
 func TestMCPReadsHeldTables(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight:read")
-	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	w.LoseClickHouse(t)
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight:read")
+	_, other := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	const query = `"select id, name from system.insights where not deleted"`
-	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + query + `}}`))
+	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + query + `}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1, "mine"]`)
+	w.Remember(t, p, time.Now(), `[1, "mine"]`)
 	for _, tt := range []struct{ name, secret, want string }{
-		{"with the scope", w.secret, `{"success":true,"content":"n|a<b\n1|mine"}`},
+		{"with the scope", w.Secret, `{"success":true,"content":"n|a<b\n1|mine"}`},
 		{"without", other, `{"success":false,"content":"You don't have access to table ` + "`system.insights`" + `. The key needs the scope 'insight:read'."}`},
 	} {
 		got := w.as(t, tt.secret, http.MethodPost, "/api/projects/@current/mcp_tools/execute_sql/", `{"args": {"query": `+query+`}}`)
@@ -175,13 +176,13 @@ func TestMCPReadsHeldTables(t *testing.T) {
 // TestHeldJSON: JSON in held tables is not escaped for HTML.
 func TestHeldJSON(t *testing.T) {
 	w := newWorld(t)
-	w.key, _ = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight_variable:read")
-	if _, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{
-		Project: w.project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a<b", "&"]`), Default: []byte(`"a<b"`),
-	}, began); err != nil {
+	w.Key, _ = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight_variable:read")
+	if _, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{
+		Project: w.Project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a<b", "&"]`), Default: []byte(`"a<b"`),
+	}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select * from system.insight_variables"}}`))
+	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select * from system.insight_variables"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // every route.
 func TestHostileQueries(t *testing.T) {
 	w := newWorld(t)
-	w.loseTables(t, schema.NativeLayout())
+	w.LoseTables(t, schema.NativeLayout())
 	doubled := "select 1 as id, 1 as a0" // refused once it is weighed, long before its compile takes too long, even on a busy machine
 	for i := range 20 {
 		doubled += fmt.Sprintf(", a%d + a%[1]d as a%d", i, i+1)
@@ -40,9 +40,9 @@ func TestHostileQueries(t *testing.T) {
 		}
 	}
 
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
+	w.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
 	for range 3 { // as compiles do that take long
-		if err := w.spend(time.Now()); err != nil {
+		if err := w.Spend(time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

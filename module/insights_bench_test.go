@@ -18,10 +18,10 @@ func BenchmarkInsight(b *testing.B) {
 	for n := range rows {
 		rows[n] = fmt.Sprintf(`[%d, "row number %d"]`, n, n)
 	}
-	w.cacheInsight(b, i, time.Now(), rows...)
+	w.RememberInsight(b, i, time.Now(), rows...)
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
 	r := httptest.NewRequest(http.MethodGet, "/api/projects/1/insights/1/?refresh=blocking", http.NoBody)
-	r.Header.Set("Authorization", "Bearer "+w.secret)
+	r.Header.Set("Authorization", "Bearer "+w.Secret)
 	answer := &discard{header: http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {

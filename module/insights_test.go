@@ -11,47 +11,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// insightWorld returns a world whose key may save insights, with one that has a query, a name and a tag.
-func insightWorld(tb testing.TB) (*world, *registry.Insight) {
-	tb.Helper()
-	w := newWorld(tb)
-	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "insight:write", "dashboard:write")
-	i, err := w.rt.registry.CreateInsight(tb.Context(), w.project.ID, registry.InsightFields{
-		Name: registry.To(new("a<b")), Query: registry.To(json.RawMessage(`{"kind":"DataVisualizationNode","source":{"kind":"HogQLQuery","query":"select 1"}}`)),
-		Tags: registry.To([]string{"t"}),
-	}, w.key.ID, began)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return w, i
-}
-
-// cacheInsight caches a result of an insight, computed at a given time.
-func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, rows ...string) {
-	tb.Helper()
-	node, err := compiler.Parse(i.Query)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := result.PlanNode(w.rt.Executor, &w.asks(http.MethodGet, "/").Caller.Caller, node, result.Overrides{}, execution.RefreshBlocking)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	w.remember(tb, p, at, rows...)
-}
-
 // TestInsightBody compares a whole insight with its result.
 func TestInsightBody(t *testing.T) {
 	w, i := insightWorld(t)
-	w.cacheInsight(t, i, time.Now(), `[1,"x"]`)
+	w.RememberInsight(t, i, time.Now(), `[1,"x"]`)
 	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
 	var got map[string]any
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
@@ -64,8 +35,8 @@ func TestInsightBody(t *testing.T) {
 		delete(got, name)
 	}
 	key := map[string]any{
-		"id": float64(w.key.User), "uuid": api.DerivedID("user", w.key.ID), "distinct_id": w.key.ID, "first_name": w.key.Mask, "last_name": "",
-		"email": fmt.Sprintf("user-%d@analytics.invalid", w.key.User), "is_email_verified": nil, "hedgehog_config": nil, "role_at_organization": nil,
+		"id": float64(w.Key.User), "uuid": api.DerivedID("user", w.Key.ID), "distinct_id": w.Key.ID, "first_name": w.Key.Mask, "last_name": "",
+		"email": fmt.Sprintf("user-%d@analytics.invalid", w.Key.User), "is_email_verified": nil, "hedgehog_config": nil, "role_at_organization": nil,
 	}
 	const at = "2026-01-10T12:00:00Z"
 	want := map[string]any{
@@ -84,9 +55,9 @@ func TestInsightBody(t *testing.T) {
 		t.Errorf("the body escapes for HTML: %s", answer.Body)
 	}
 
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	reader := w.send(t, http.MethodGet, "/api/projects/1/insights/"+i.ShortID, "")
-	if level := fieldOf(t, reader, "user_access_level"); level != "viewer" || fieldOf(t, reader, "effective_privilege_level") != 21.0 {
+	if level := apitest.FieldOf(t, reader, "user_access_level"); level != "viewer" || apitest.FieldOf(t, reader, "effective_privilege_level") != 21.0 {
 		t.Errorf("a key that may only read has the level %v", level)
 	}
 }
@@ -106,9 +77,9 @@ func TestInsightParams(t *testing.T) {
 		for _, path := range []string{"insights/1/", "insights/"} {
 			r := httptest.NewRequest(http.MethodGet, "/api/projects/1/"+path, nil)
 			r.URL.RawQuery = params
-			r.Header.Set("Authorization", "Bearer "+w.secret)
+			r.Header.Set("Authorization", "Bearer "+w.Secret)
 			answer := httptest.NewRecorder()
-			w.rt.api.ServeHTTP(answer, r)
+			w.API.ServeHTTP(answer, r)
 			if answer.Code != want {
 				t.Errorf("%s?%s: %d %s, want %d", path, params, answer.Code, answer.Body, want)
 			}
@@ -120,12 +91,13 @@ func TestInsightParams(t *testing.T) {
 func TestInsightFreshness(t *testing.T) {
 	w, i := insightWorld(t)
 	at := time.Now().Truncate(time.Second)
-	w.cacheInsight(t, i, at, `[1,"x"]`)
+	w.RememberInsight(t, i, at, `[1,"x"]`)
 	for _, fresh := range []time.Duration{5 * time.Minute, 5 * time.Minute, time.Hour} {
-		w.rt.QueryFresh, w.rt.plans = fresh, result.NewPlans() // as after a reload
-		w.rt.api = w.rt.newAPI()
+		w.QueryFresh, w.Plans = fresh, result.NewPlans() // as after a reload
+		w.API = w.NewAPI()
+		w.rt.api = w.API
 		answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
-		text, _ := fieldOf(t, answer, "cache_target_age").(string)
+		text, _ := apitest.FieldOf(t, answer, "cache_target_age").(string)
 		if got, err := time.Parse(time.RFC3339, text); err != nil || !got.Equal(at.Add(fresh)) {
 			t.Errorf("fresh for %v since %v: %s", fresh, at, text)
 		}
@@ -135,15 +107,15 @@ func TestInsightFreshness(t *testing.T) {
 // TestInsightsSideBySide: the insights of a list are loaded concurrently, and each may add to the answer's headers.
 func TestInsightsSideBySide(t *testing.T) {
 	w, first := insightWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	for range 16 { // some of them at the same time
 		fields := registry.InsightFields{Query: registry.To(first.Query)}
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, fields, w.key.ID, began); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, fields, w.Key.ID, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	if err := w.spend(time.Now()); err != nil {
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/?refresh=force_blocking", "")
@@ -156,14 +128,14 @@ func TestInsightsSideBySide(t *testing.T) {
 // (contract api.md, section 4.4).
 func TestInsightWithoutClickHouse(t *testing.T) {
 	w, i := insightWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	ask := func(refresh string) *httptest.ResponseRecorder {
 		return w.send(t, http.MethodGet, "/api/projects/1/insights/1/?client_query_id=mine&refresh="+refresh, "")
 	}
 	failure := func(answer *httptest.ResponseRecorder) map[string]any {
-		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
+		status, _ := apitest.FieldOf(t, answer, "query_status").(map[string]any)
 		return map[string]any{
-			"code": answer.Code, "name": fieldOf(t, answer, "name"), "result": fieldOf(t, answer, "result"), "id": status["id"],
+			"code": answer.Code, "name": apitest.FieldOf(t, answer, "name"), "result": apitest.FieldOf(t, answer, "result"), "id": status["id"],
 			"error": status["error"], "message": status["error_message"], "insight": status["insight_id"],
 		}
 	}
@@ -176,30 +148,30 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 			t.Errorf("refresh=%s (-want +got):\n%s", mode, diff)
 		}
 	}
-	if answer := ask("force_cache"); answer.Code != http.StatusOK || fieldOf(t, answer, "query_status") != nil {
+	if answer := ask("force_cache"); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "query_status") != nil {
 		t.Errorf("refresh=force_cache: %d %s", answer.Code, answer.Body)
 	}
-	w.fill(t, 10)
+	w.FillPlaces(t, 10)
 	want["message"] = "concurrency_limit_exceeded"
 	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	if err := w.spend(time.Now()); err != nil {
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if answer := ask("blocking"); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 
-	w.rt.Limits, w.rt.Places = execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(placesFor(10))
-	if answer := ask("async"); answer.Code != http.StatusAccepted || fieldOf(t, answer, "query_status") == nil || fieldOf(t, answer, "result") != nil {
+	w.Limits, w.Places = execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(apitest.PlacesFor(10))
+	if answer := ask("async"); answer.Code != http.StatusAccepted || apitest.FieldOf(t, answer, "query_status") == nil || apitest.FieldOf(t, answer, "result") != nil {
 		t.Errorf("refresh=async: %d %s", answer.Code, answer.Body)
 	}
 
-	w.cacheInsight(t, i, time.Now().Add(-2*time.Hour), `[7,"old"]`)
+	w.RememberInsight(t, i, time.Now().Add(-2*time.Hour), `[7,"old"]`)
 	stale := ask("force_cache")
-	if got := fmt.Sprint(fieldOf(t, stale, "result")); got != "[[7 old]]" || fieldOf(t, stale, "is_cached") != true {
+	if got := fmt.Sprint(apitest.FieldOf(t, stale, "result")); got != "[[7 old]]" || apitest.FieldOf(t, stale, "is_cached") != true {
 		t.Errorf("a stale result: %d %s", stale.Code, stale.Body)
 	}
 	if status := stale.Header().Get("Cache-Status"); status != "caddy-analytics; hit; ttl=0" {
@@ -229,7 +201,7 @@ func TestInsightsOfMCP(t *testing.T) {
 		})
 	}
 	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name":"x"}`, "X-PostHog-Client", "mcp")
-	if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "attr") != "query" || fieldOf(t, answer, "code") != "required" {
+	if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "attr") != "query" || apitest.FieldOf(t, answer, "code") != "required" {
 		t.Errorf("without a query: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -260,7 +232,7 @@ func TestRestoreInsight(t *testing.T) {
 			t.Errorf("%s %s %s answers %d, want %d: %s", tt.method, tt.path, tt.body, answer.Code, tt.want, answer.Body)
 		}
 	}
-	if name := fieldOf(t, w.send(t, http.MethodGet, path, ""), "name"); name != "back" {
+	if name := apitest.FieldOf(t, w.send(t, http.MethodGet, path, ""), "name"); name != "back" {
 		t.Errorf("the name is %v", name)
 	}
 }
@@ -268,16 +240,16 @@ func TestRestoreInsight(t *testing.T) {
 // TestUsersHaveNoSecrets: nothing that represents a user reveals anything about its key.
 func TestUsersHaveNoSecrets(t *testing.T) {
 	w, _ := insightWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
 	for _, path := range []string{"/api/users/@me/", "/api/personal_api_keys/@current/", "/api/organizations/@current/", "/api/projects/", "/api/projects/1/insights/"} {
 		answer := w.send(t, http.MethodGet, path, "")
-		if answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), w.secret) {
+		if answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), w.Secret) {
 			t.Errorf("%s answers %d: %s", path, answer.Code, answer.Body)
 		}
 	}
-	rq := w.asks(http.MethodGet, "/")
-	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	rq.Snapshot = w.rt.registry.Snapshot()
+	rq := w.Asks(http.MethodGet, "/")
+	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	rq.Snapshot = w.Registry.Snapshot()
 	if rq.User(secret.ID) != nil || rq.User("") != nil || rq.User("unknown") != nil {
 		t.Error("a secret key, an operator or an unknown key is a user")
 	}
@@ -286,10 +258,10 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 // TestQueryThatCannotBePlanned: the mode that computes nothing shows an insight without a result, whatever is wrong with its query.
 func TestQueryThatCannotBePlanned(t *testing.T) {
 	w, _ := insightWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "query:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "query:read")
 	for _, query := range []string{`{"kind":"GoneQuery"}`, `{"kind":"ActorsQuery","select":["id"]}`} {
 		fields := registry.InsightFields{Query: registry.To(json.RawMessage(query))}
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, fields, w.key.ID, began); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, fields, w.Key.ID, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -337,7 +309,7 @@ func TestQueryThatCannotBePlanned(t *testing.T) {
 // TestNullOverrides: overrides of null count as not given.
 func TestNullOverrides(t *testing.T) {
 	w, i := insightWorld(t)
-	w.cacheInsight(t, i, time.Now(), `[1,"x"]`)
+	w.RememberInsight(t, i, time.Now(), `[1,"x"]`)
 	w.newDashboard(t, registry.DashboardFields{Filters: registry.To(json.RawMessage(`{"date_from":"-7d"}`)), Tiles: []registry.TileFields{{Insight: i.ID}}})
 	for _, target := range []string{"insights/1/", "dashboards/1/"} {
 		plain := w.send(t, http.MethodGet, "/api/projects/1/"+target, "").Body.String()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -18,7 +19,7 @@ import (
 func TestPagesMeet(t *testing.T) {
 	w := newWorld(t)
 	for i := range 7 {
-		w.newEndpoint(t, fmt.Sprintf("e%d", i), "select 1")
+		w.NewEndpoint(t, fmt.Sprintf("e%d", i), "select 1")
 	}
 	var seen []string
 	next := "http://example.com/api/projects/@current/endpoints/?limit=3&is_active=True"
@@ -35,10 +36,10 @@ func TestPagesMeet(t *testing.T) {
 	if diff := cmp.Diff([]string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=maybe", ""); answer.Code != 400 || fieldOf(t, answer, "attr") != "is_active" {
+	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=maybe", ""); answer.Code != 400 || apitest.FieldOf(t, answer, "attr") != "is_active" {
 		t.Errorf("is_active=maybe: %d %s", answer.Code, answer.Body)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=0", ""); fieldOf(t, answer, "count") != 0.0 {
+	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=0", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
 		t.Errorf("is_active=0: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -50,7 +51,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 	text := strings.Repeat("x", 900_000)
 	for n := range records {
 		query := jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(query)), Tags: registry.To([]string{"large"})}, w.key.ID, began); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(query)), Tags: registry.To([]string{"large"})}, w.Key.ID, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +90,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 // TestLimitsOverTheAPI: a client that reaches a limit is told what to do, and nothing is changed.
 func TestLimitsOverTheAPI(t *testing.T) {
 	w, _ := insightWorld(t)
-	w.rt.registry.SetLimits(registry.Limits{Records: 1})
+	w.Registry.SetLimits(registry.Limits{Records: 1})
 	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name": "one more"}`)
 	var got api.Error
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
@@ -105,7 +106,7 @@ func TestLimitsOverTheAPI(t *testing.T) {
 	}
 	large := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select '%s'"}}`, strings.Repeat("x", registry.MaxRecord))
 	answer = w.send(t, http.MethodPatch, "/api/projects/1/insights/1/", large)
-	if code := fieldOf(t, answer, "code"); answer.Code != http.StatusBadRequest || code != "record_too_large" || fieldOf(t, answer, "attr") != "query" {
+	if code := apitest.FieldOf(t, answer, "code"); answer.Code != http.StatusBadRequest || code != "record_too_large" || apitest.FieldOf(t, answer, "attr") != "query" {
 		t.Errorf("a large query: %d %.300s", answer.Code, answer.Body)
 	}
 }
@@ -113,18 +114,18 @@ func TestLimitsOverTheAPI(t *testing.T) {
 // TestPlainListOfInsights: a page of all insights equals the page that sorting them gives.
 func TestPlainListOfInsights(t *testing.T) {
 	w := newWorld(t)
-	key, text := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	key, text := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	for n := range 7 {
 		f := registry.InsightFields{Name: registry.To(new(fmt.Sprint("insight ", n)))}
 		if n%3 == 0 {
 			f.Order = registry.To(new(-n))
 		}
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, f, key.ID, key.CreatedAt); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, f, key.ID, key.CreatedAt); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list := func(query string) string {
-		answer := w.send(t, http.MethodGet, fmt.Sprintf("/api/projects/%d/insights/?basic=true%s", w.project.ID, query), "", "Authorization", "Bearer "+text)
+		answer := w.send(t, http.MethodGet, fmt.Sprintf("/api/projects/%d/insights/?basic=true%s", w.Project.ID, query), "", "Authorization", "Bearer "+text)
 		return strings.ReplaceAll(answer.Body.String(), "&created_date_from=2000-01-01", "")
 	}
 	const huge = "9223372036854775807"

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -18,13 +19,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// newMaterialized returns an endpoint with a table that was filled when the world began.
+// newMaterialized returns an endpoint with a table that was filled when the world apitest.Began.
 func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration) *registry.Endpoint {
 	tb.Helper()
-	w.rt.Shards = warehouse.Only(warehousetest.Nowhere(tb, schema.NativeLayout()))
-	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: "e", Query: []byte(query), FreshnessSeconds: int(fresh.Seconds()), Table: registry.TableUpdate{On: new(true)},
-	}, began)
+	w.Shards = warehouse.Only(warehousetest.Nowhere(tb, schema.NativeLayout()))
+	e, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
+		Project: w.Project.ID, Name: "e", Query: []byte(query), FreshnessSeconds: int(fresh.Seconds()), Table: registry.TableUpdate{On: new(true)},
+	}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -32,19 +33,19 @@ func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration
 	if err != nil {
 		tb.Fatal(err)
 	}
-	of := execution.Subject{Project: w.project.ID, Endpoint: "e", Version: 1, Node: node}
-	plan, err := w.rt.PlanTable(tb.Context(), w.rt.registry.Snapshot(), execution.Uncounted(w.project.ID), of, began)
+	of := execution.Subject{Project: w.Project.ID, Endpoint: "e", Version: 1, Node: node}
+	plan, err := w.PlanTable(tb.Context(), w.Registry.Snapshot(), execution.Uncounted(w.Project.ID), of, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	table, err := w.rt.registry.BeginFill(tb.Context(), w.project.ID, e.ID, 1, began)
+	table, err := w.Registry.BeginFill(tb.Context(), w.Project.ID, e.ID, 1, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if swapped, err := w.rt.registry.SwapFill(tb.Context(), w.project.ID, e.ID, 1, table.Pending, registry.Table{AsOf: began, Of: plan.Mark}); err != nil || !swapped {
+	if swapped, err := w.Registry.SwapFill(tb.Context(), w.Project.ID, e.ID, 1, table.Pending, registry.Table{AsOf: apitest.Began, Of: plan.Mark}); err != nil || !swapped {
 		tb.Fatalf("the table is filled: %t, %v", swapped, err)
 	}
-	return w.rt.registry.Snapshot().Endpoint(w.project.ID, "e")
+	return w.Registry.Snapshot().Endpoint(w.Project.ID, "e")
 }
 
 const (
@@ -79,7 +80,7 @@ func TestRunsOfTables(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			e := w.newMaterialized(t, tt.query, time.Hour)
-			p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(tt.body))
+			p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(tt.body))
 			got := ""
 			if err != nil {
 				got = api.ErrorOf(err).Error()
@@ -98,22 +99,22 @@ func TestRunsOfTables(t *testing.T) {
 func TestAgeOfTables(t *testing.T) {
 	w := newWorld(t)
 	e := w.newMaterialized(t, splitTrend, 5*time.Minute)
-	rq := w.asks(http.MethodPost, "/")
-	p, err := rq.planRun(e, []byte(`{"variables": {"plan": "pro"}}`))
+	rq := w.Asks(http.MethodPost, "/")
+	p, err := rq.PlanRun(e, []byte(`{"variables": {"plan": "pro"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	until := began.Add(5 * time.Minute)
+	until := apitest.Began.Add(5 * time.Minute)
 	if !p.Stored.Until.Equal(until) {
 		t.Errorf("the table is read until %s", p.Stored.Until)
 	}
-	entry := cache.NewEntry(nil, began.Add(time.Minute), new(execution.Details), 1)
-	shown := result.Writer{Project: w.project}
+	entry := cache.NewEntry(nil, apitest.Began.Add(time.Minute), new(execution.Details), 1)
+	shown := result.Writer{Project: w.Project}
 	body := string(shown.AppendFreshness(nil, p, cache.Answer{Entry: entry}))
 	if want := `,"cache_target_age":"2026-01-10T12:05:00Z"`; !strings.Contains(body, want) {
 		t.Errorf("%s lacks %s", body, want)
 	}
-	got := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, began.Add(time.Minute))
+	got := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, apitest.Began.Add(time.Minute))
 	if got.FreshFor != 4*time.Minute {
 		t.Errorf("the answer stays fresh for %s", got.FreshFor)
 	}

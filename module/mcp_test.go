@@ -19,18 +19,18 @@ import (
 // TestReadTaxonomy: all kinds have pages and short values, and a mistake in the arguments is told to the language model.
 func TestReadTaxonomy(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	for _, name := range []string{"a", "b", "c"} {
-		if err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.PersonProperty, Name: name, Type: registry.PropertyString}); err != nil {
+		if err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.PersonProperty, Name: name, Type: registry.PropertyString}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	asked := w.asks(http.MethodPost, "/")
-	p, err := result.PlanNode(w.rt.Executor, &asked.Caller.Caller, taxonomy.EventValues("path", []string{"e"}), result.Overrides{}, execution.RefreshBlocking)
+	asked := w.Asks(http.MethodPost, "/")
+	p, err := result.PlanNode(w.Executor, &asked.Caller.Caller, taxonomy.EventValues("path", []string{"e"}), result.Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), fmt.Sprintf(`[%q, 3]`, strings.Repeat("v", 501)), `["short", 2]`)
+	w.Remember(t, p, time.Now(), fmt.Sprintf(`[%q, 3]`, strings.Repeat("v", 501)), `["short", 2]`)
 	const values = `{"query": {"kind": "event_property_values", "event_name": "e", "property_name": "path"`
 	for _, tt := range []struct {
 		args    string

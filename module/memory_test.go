@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
@@ -53,9 +54,9 @@ func TestSlowClients(t *testing.T) {
 	const size = 4 << 20
 	w := newWorld(t)
 	pool := memory.NewPool(size)
-	w.rt.api.Memory = pool
-	e := w.newEndpoint(t, "mine", "select n from events")
-	plan, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 100}`))
+	w.API.Memory = pool
+	e := w.NewEndpoint(t, "mine", "select n from events")
+	plan, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 100}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +64,10 @@ func TestSlowClients(t *testing.T) {
 	for n := range rows {
 		rows[n] = fmt.Sprintf("[%d, %q]", n, strings.Repeat("x", 64<<10))
 	}
-	w.remember(t, plan, time.Now(), rows...)
+	w.Remember(t, plan, time.Now(), rows...)
 	ask := func(ctx context.Context, page string) *http.Request {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/projects/@current/endpoints/mine/run", strings.NewReader(page))
-		r.Header.Set("Authorization", "Bearer "+w.secret)
+		r.Header.Set("Authorization", "Bearer "+w.Secret)
 		return r
 	}
 	var clients []*slowClient
@@ -114,12 +115,12 @@ func TestSlowUploads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			pool := memory.NewPool(8 << 20)
-			w.rt.api.Memory = pool
+			w.API.Memory = pool
 			body, client := io.Pipe()
 			r := httptest.NewRequest(http.MethodPost, "/api/projects/@current/query/", body)
 			r.ContentLength = -1
 			if tt.key {
-				r.Header.Set("Authorization", "Bearer "+w.secret)
+				r.Header.Set("Authorization", "Bearer "+w.Secret)
 			}
 			answer := httptest.NewRecorder()
 			answered := w.serves(t, answer, r)
@@ -148,19 +149,19 @@ func TestSlowUploads(t *testing.T) {
 // TestKnownPage: a client that has a page already needs no memory for it.
 func TestKnownPage(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "mine", "select n from events")
-	plan, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+	e := w.NewEndpoint(t, "mine", "select n from events")
+	plan, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, plan, time.Now(), fmt.Sprintf("[1, %q]", strings.Repeat("x", 2*memory.Large)))
-	w.rt.api.Memory = memory.NewPool(64 * memory.Large)
+	w.Remember(t, plan, time.Now(), fmt.Sprintf("[1, %q]", strings.Repeat("x", 2*memory.Large)))
+	w.API.Memory = memory.NewPool(64 * memory.Large)
 	const path = "/api/projects/@current/endpoints/mine/run"
 	first := w.send(t, http.MethodGet, path, "")
 	if first.Code != http.StatusOK || first.Body.Len() < 2*memory.Large {
 		t.Fatalf("answered %d with %d bytes", first.Code, first.Body.Len())
 	}
-	w.rt.api.Memory = memory.NewPool(1)
+	w.API.Memory = memory.NewPool(1)
 	if again := w.send(t, http.MethodGet, path, "", "If-None-Match", first.Header().Get("Etag")); again.Code != http.StatusNotModified {
 		t.Errorf("answered %d %.300s", again.Code, again.Body)
 	}
@@ -169,9 +170,9 @@ func TestKnownPage(t *testing.T) {
 // TestUploadWithoutMemory: a body for which there is no memory is refused, and the client is told to come back.
 func TestUploadWithoutMemory(t *testing.T) {
 	w := newWorld(t)
-	w.rt.api.Memory = memory.NewPool(1) // no large body gets any
+	w.API.Memory = memory.NewPool(1) // no large body gets any
 	answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", strings.Repeat(" ", memory.Large+1))
-	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "server_busy" {
+	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || apitest.FieldOf(t, answer, "code") != "server_busy" {
 		t.Errorf("answered %d %s", answer.Code, answer.Body)
 	}
 	if answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", "{}"); answer.Code != http.StatusBadRequest {

@@ -73,7 +73,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	rt.probe = rt.newProbe()
-	rt.api = rt.newAPI()
+	rt.topics = rt.newTopics()
+	rt.api = rt.topics.NewAPI()
 	rt.signin = &signin.SignIn{State: with.sessions, Registry: rt.registry, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	rt.capture = a.newCapture(rt)
 	if err := a.upgraded(below.folder, below.engine); err != nil {

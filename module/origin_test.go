@@ -12,7 +12,7 @@ import (
 func TestLinksNameNoOddHost(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
-		w.newEndpoint(t, "e"+strings.Repeat("x", len(w.rt.registry.Snapshot().Endpoints(w.project.ID))), "select 1")
+		w.NewEndpoint(t, "e"+strings.Repeat("x", len(w.Registry.Snapshot().Endpoints(w.Project.ID))), "select 1")
 	}
 	const path = "/api/projects/@current/endpoints/?limit=1&offset=1"
 	for _, tt := range []struct{ public, host, want string }{
@@ -32,12 +32,12 @@ func TestLinksNameNoOddHost(t *testing.T) {
 		{"https://api.example.com", "evil.com", "https://api.example.com"},
 		{"https://api.example.com", "<script>", "https://api.example.com"},
 	} {
-		w.rt.publicURL = tt.public
+		w.Origins.PublicURL = tt.public
 		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 		r.Host = tt.host
-		r.Header.Set("Authorization", "Bearer "+w.secret)
+		r.Header.Set("Authorization", "Bearer "+w.Secret)
 		answer := httptest.NewRecorder()
-		w.rt.newAPI().ServeHTTP(answer, r)
+		w.NewAPI().ServeHTTP(answer, r)
 		var list struct {
 			Next    string
 			Results []struct{ URL string }

@@ -281,12 +281,12 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	c.RequestID = asked.Nonce
 	switch {
 	case asked.Poll != nil && asked.Poll.Imports:
-		return rt.importRoutes().PolledByPeer(c, asked)
+		return rt.topics.ImportRoutes().PolledByPeer(c, asked)
 	case asked.Poll != nil:
-		return rt.queryRoute().PolledByPeer(c, asked)
+		return rt.topics.Queries().PolledByPeer(c, asked)
 	}
 	if asked.Recipe.Endpoint != "" {
-		return rt.endpointRuns().ForPeer(ctx, c, asked)
+		return rt.topics.EndpointRuns().ForPeer(ctx, c, asked)
 	}
-	return rt.queryRoute().ForPeer(ctx, c, asked)
+	return rt.topics.Queries().ForPeer(ctx, c, asked)
 }

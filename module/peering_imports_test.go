@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -29,7 +30,7 @@ func TestImportsOfOtherServers(t *testing.T) {
 		if got.Code != http.StatusCreated {
 			t.Fatalf("importing on server %d: %d %s", n, got.Code, got.Body)
 		}
-		return fmt.Sprint(fieldOf(t, got, "id"))
+		return fmt.Sprint(apitest.FieldOf(t, got, "id"))
 	}
 	get := func(n int, secret, id string) *httptest.ResponseRecorder {
 		return s.send(n, http.MethodGet, secret, "imports/"+id+"/", "")
@@ -37,7 +38,7 @@ func TestImportsOfOtherServers(t *testing.T) {
 	listed := func(n int, secret string) (ids []string) {
 		t.Helper()
 		got := s.send(n, http.MethodGet, secret, "imports/", "")
-		results, _ := fieldOf(t, got, "results").([]any)
+		results, _ := apitest.FieldOf(t, got, "results").([]any)
 		for _, one := range results {
 			fields, _ := one.(map[string]any)
 			ids = append(ids, fmt.Sprint(fields["id"]))
@@ -45,9 +46,9 @@ func TestImportsOfOtherServers(t *testing.T) {
 		return ids
 	}
 	first := add(0)
-	eventually(t, "it is at work", func() bool { return fieldOf(t, get(0, secret, first), "status") == "running" })
+	eventually(t, "it is at work", func() bool { return apitest.FieldOf(t, get(0, secret, first), "status") == "running" })
 	last := add(2)
-	eventually(t, "the other one is at work too", func() bool { return fieldOf(t, get(2, secret, last), "status") == "running" })
+	eventually(t, "the other one is at work too", func() bool { return apitest.FieldOf(t, get(2, secret, last), "status") == "running" })
 	for n := range s.all {
 		if got, want := get(n, reader, first), get(0, secret, first); got.Code != http.StatusOK || got.Body.String() != want.Body.String() {
 			t.Errorf("server %d: %d %s, want %s", n, got.Code, got.Body, want.Body)
@@ -78,7 +79,7 @@ func TestImportsOfOtherServers(t *testing.T) {
 	if got := s.send(1, http.MethodDelete, secret, "imports/"+first+"/", ""); got.Code != http.StatusNoContent {
 		t.Errorf("cancelling an import of another server: %d %s", got.Code, got.Body)
 	}
-	eventually(t, "it is cancelled", func() bool { return fieldOf(t, get(2, secret, first), "status") == "cancelled" })
+	eventually(t, "it is cancelled", func() bool { return apitest.FieldOf(t, get(2, secret, first), "status") == "cancelled" })
 	if got := s.send(2, http.MethodDelete, secret, "imports/"+first+"/", ""); got.Code != http.StatusNoContent || get(0, secret, first).Code != http.StatusNotFound {
 		t.Errorf("forgetting it: %d %s", got.Code, got.Body)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
@@ -71,14 +72,15 @@ func startServers(t *testing.T, n int) *servers {
 			Executor: &execution.Executor{
 				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Names: new(execution.Sightings),
 				Compiler: &execution.Compiler{Shards: warehouse.Only(house), Registry: reg}, Peering: execution.Peering{Peers: others, Hops: execution.NewHops()},
-				Settings: execution.Settings{QueryFresh: 5 * time.Minute}, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)),
+				Settings: execution.Settings{QueryFresh: 5 * time.Minute}, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(apitest.PlacesFor(10)),
 				Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 			},
 			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: result.NewPlans(), tokens: api.NewTokens(),
 			logger: zap.NewNop(), fleet: others, imports: endlessImports(t),
 		}
 		rt.probe = rt.newProbe()
-		rt.api = rt.newAPI()
+		rt.topics = rt.newTopics()
+		rt.api = rt.topics.NewAPI()
 		undo := rt.servePeers()
 		t.Cleanup(func() {
 			if err := undo(); err != nil {
@@ -289,7 +291,7 @@ func (s *servers) owned(t *testing.T, form string) (body string) {
 	for n := range 1000 {
 		body = fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}}`, fmt.Sprintf(form, n))
 		caller := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
-		p, err := s.all[0].queryRoute().Plan(caller, []byte(body), "")
+		p, err := s.all[0].topics.Queries().Plan(caller, []byte(body), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,9 +419,9 @@ func TestWhoMayAsk(t *testing.T) {
 		c := &api.Caller{Caller: caller(s.key)}
 		r := asked(s.key, recipe)
 		in := &api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: "mine"}}
-		p, err := s.all[0].queryRoute().Plan(c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
+		p, err := s.all[0].topics.Queries().Plan(c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
 		if recipe.Endpoint != "" {
-			p, err = s.all[0].endpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
+			p, err = s.all[0].topics.EndpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -466,7 +468,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"a table of the server", asked(s.key, execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT * FROM query_log"}`)}), "the query can't be read"},
 		{"a token of a personal key", change(good(run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID})), "nobody may ask this"},
 		{"a token without endpoints", change(asked(issuer, run), token(execution.PeerToken{Expires: later, Secret: signer.ID})), "nobody may ask this"},
-		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: began, Secret: signer.ID})), "nobody may ask this"},
+		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: apitest.Began, Secret: signer.ID})), "nobody may ask this"},
 		{"a token of another endpoint", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"yours"}, Expires: later, Secret: signer.ID})), "the run is not allowed"},
 		{"a token with an invalid rate", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID, Share: "x", Queries: -1})), "nobody may ask this"},
 		{"a token whose secret is gone", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: "gone"})), "nobody may ask this"},
@@ -521,7 +523,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 		if got.Code != http.StatusOK {
 			t.Errorf("cancelling %s on server %d: %d %s", id, n, got.Code, got.Body)
 		}
-		message, _ := fieldOf(t, got, "message").(string)
+		message, _ := apitest.FieldOf(t, got, "message").(string)
 		return message
 	}
 	unknown := func(id string) string { return fmt.Sprintf("Query %s not found for team %d", id, s.project.ID) }
@@ -572,7 +574,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 	s.ask(0, s.secret, "query/", endless("endless", `, "refresh": "async"`))
 	for n := range s.all {
 		got := s.send(n, http.MethodGet, s.secret, "query/endless/?show_progress=true", "")
-		if status, _ := fieldOf(t, got, "query_status").(map[string]any); got.Code != http.StatusAccepted || status["complete"] != false || status["query_progress"] == nil {
+		if status, _ := apitest.FieldOf(t, got, "query_status").(map[string]any); got.Code != http.StatusAccepted || status["complete"] != false || status["query_progress"] == nil {
 			t.Errorf("server %d: %d %s", n, got.Code, got.Body)
 		}
 	}
@@ -597,7 +599,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 		go func() { waiting <- s.ask(0, s.secret, "query/", endless(id, "")) }()
 		eventually(t, "it runs", func() bool { return get(2, s.secret, id).Code == http.StatusAccepted })
 		cancel()
-		if got := <-waiting; got.Code != http.StatusBadRequest || fieldOf(t, got, "code") != "query_was_cancelled" {
+		if got := <-waiting; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 			t.Errorf("who waited for %s: %d %s", id, got.Code, got.Body)
 		}
 	}
@@ -686,7 +688,7 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 		t.Errorf("an async run: %d %s", w.Code, w.Body)
 	}
 	c := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
-	p, err := s.all[0].queryRoute().Plan(c, []byte(async), "")
+	p, err := s.all[0].topics.Queries().Plan(c, []byte(async), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -757,7 +759,7 @@ func (s *servers) age(t *testing.T, endpoint string) {
 	snap := rt.registry.Snapshot()
 	c := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: snap, Start: time.Now()}}
 	in := &api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: endpoint}}
-	p, err := rt.endpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, endpoint), []byte("{}"))
+	p, err := rt.topics.EndpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, endpoint), []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

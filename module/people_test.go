@@ -9,16 +9,17 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestCancelledListOfPeople: a caller that names its list of people can cancel it by that name.
 func TestCancelledListOfPeople(t *testing.T) {
 	w := newWorld(t)
-	w.loseTables(t, schema.NativeLayout())
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "person:read", "query:read")
-	w.rt.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
-	place, err := w.rt.Places.Enter(t.Context(), admission.Request{Project: w.project.ID})
+	w.LoseTables(t, schema.NativeLayout())
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "person:read", "query:read")
+	w.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
+	place, err := w.Places.Enter(t.Context(), admission.Request{Project: w.Project.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestCancelledListOfPeople(t *testing.T) {
 	go func() { answered <- w.send(t, http.MethodGet, "/api/projects/1/persons/?client_query_id=mine", "") }()
 	until := time.Now().Add(10 * time.Second)
 	for len(answered) == 0 {
-		if got := fieldOf(t, w.send(t, http.MethodDelete, "/api/projects/1/query/mine/", ""), "message"); got == "The query was cancelled." {
+		if got := apitest.FieldOf(t, w.send(t, http.MethodDelete, "/api/projects/1/query/mine/", ""), "message"); got == "The query was cancelled." {
 			break
 		}
 		if time.Now().After(until) {
@@ -36,7 +37,7 @@ func TestCancelledListOfPeople(t *testing.T) {
 		}
 		goruntime.Gosched()
 	}
-	if got := <-answered; got.Code != http.StatusBadRequest || fieldOf(t, got, "code") != "query_was_cancelled" {
+	if got := <-answered; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 		t.Errorf("answered %d %s", got.Code, got.Body)
 	}
 }

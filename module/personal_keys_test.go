@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -19,10 +20,10 @@ const personalKeysPath = "/api/projects/@current/personal_api_keys/"
 // TestPersonalKeyLife creates a personal key over the API, uses, changes, rolls and revokes it.
 func TestPersonalKeyLife(t *testing.T) {
 	w := newWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
 	made := w.send(t, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["project:read", "query:read"], "expires_in": 3600}`)
-	value, _ := fieldOf(t, made, "value").(string)
-	id, _ := fieldOf(t, made, "id").(string)
+	value, _ := apitest.FieldOf(t, made, "value").(string)
+	id, _ := apitest.FieldOf(t, made, "id").(string)
 	if made.Code != http.StatusCreated || !strings.HasPrefix(value, "phx_") || made.Header().Get("Cache-Control") != "no-store" {
 		t.Fatalf("creating: %d %s", made.Code, made.Body)
 	}
@@ -30,32 +31,32 @@ func TestPersonalKeyLife(t *testing.T) {
 	read := w.send(t, http.MethodGet, path, "")
 	for name, want := range map[string]any{
 		"id": id, "label": "Ann", "value": nil, "mask_value": value[:4] + "..." + value[len(value)-4:], "scopes": []any{"project:read", "query:read"},
-		"last_used_at": nil, "last_rolled_at": nil, "fixed": nil, "endpoints": nil, "parent": w.key.ID, "is_current": false, "is_session": false, "is_expired": false,
+		"last_used_at": nil, "last_rolled_at": nil, "fixed": nil, "endpoints": nil, "parent": w.Key.ID, "is_current": false, "is_session": false, "is_expired": false,
 		"scoped_teams": []any{}, "can": []any{"change", "revoke", "roll"},
 	} {
-		if diff := cmp.Diff(want, fieldOf(t, read, name)); diff != "" {
+		if diff := cmp.Diff(want, apitest.FieldOf(t, read, name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if by, _ := fieldOf(t, read, "created_by").(map[string]any); by["distinct_id"] != w.key.ID {
+	if by, _ := apitest.FieldOf(t, read, "created_by").(map[string]any); by["distinct_id"] != w.Key.ID {
 		t.Errorf("created_by: %v", by)
 	}
-	expires, err := time.Parse(time.RFC3339Nano, fmt.Sprint(fieldOf(t, read, "expires_at")))
+	expires, err := time.Parse(time.RFC3339Nano, fmt.Sprint(apitest.FieldOf(t, read, "expires_at")))
 	if left := time.Until(expires); err != nil || left < 50*time.Minute || left > time.Hour {
 		t.Errorf("it expires in %s: %v", left, err)
 	}
-	if own := w.as(t, value, http.MethodGet, personalKeysPath+"@current/", ""); fieldOf(t, own, "is_current") != true || fieldOf(t, own, "id") != id || len(fieldOf(t, own, "can").([]any)) != 0 {
+	if own := w.as(t, value, http.MethodGet, personalKeysPath+"@current/", ""); apitest.FieldOf(t, own, "is_current") != true || apitest.FieldOf(t, own, "id") != id || len(apitest.FieldOf(t, own, "can").([]any)) != 0 {
 		t.Errorf("the key itself reads %d %s", own.Code, own.Body)
 	}
 	if back := w.send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
 		t.Errorf("a record that was read can't be sent back: %d %s", back.Code, back.Body)
 	}
-	if changed := w.send(t, http.MethodPatch, path, `{"label": "Ann, at home", "scopes": ["query:read"]}`); fieldOf(t, changed, "label") != "Ann, at home" || fieldOf(t, changed, "value") != nil {
+	if changed := w.send(t, http.MethodPatch, path, `{"label": "Ann, at home", "scopes": ["query:read"]}`); apitest.FieldOf(t, changed, "label") != "Ann, at home" || apitest.FieldOf(t, changed, "value") != nil {
 		t.Errorf("changing: %d %s", changed.Code, changed.Body)
 	}
 	rolled := w.send(t, http.MethodPost, path+"roll/", "")
-	next, _ := fieldOf(t, rolled, "value").(string)
-	if rolled.Code != http.StatusOK || next == value || fieldOf(t, rolled, "last_rolled_at") == nil {
+	next, _ := apitest.FieldOf(t, rolled, "value").(string)
+	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
 		t.Errorf("rolling: %d %s", rolled.Code, rolled.Body)
 	}
 	for text, want := range map[string]int{value: 401, next: 200} {
@@ -64,7 +65,7 @@ func TestPersonalKeyLife(t *testing.T) {
 		}
 	}
 	list := w.send(t, http.MethodGet, personalKeysPath, "")
-	if fieldOf(t, list, "count") != 3.0 || strings.Contains(list.Body.String(), next) || strings.Contains(list.Body.String(), w.secret) {
+	if apitest.FieldOf(t, list, "count") != 3.0 || strings.Contains(list.Body.String(), next) || strings.Contains(list.Body.String(), w.Secret) {
 		t.Errorf("list: %d %s", list.Code, list.Body)
 	}
 	if gone := w.send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
@@ -82,12 +83,12 @@ func TestPersonalKeyLife(t *testing.T) {
 
 func TestPersonalKeyMistakes(t *testing.T) {
 	w := newWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read")
-	other, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
-	strong, _ := w.newKey(t, w.project.ID, registry.Personal, "*")
-	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	stranger, _ := w.newKey(t, w.newProject(t).ID, registry.Personal, "query:read")
-	before := w.rt.registry.Snapshot().Revision
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
+	other, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
+	strong, _ := w.NewKey(t, w.Project.ID, registry.Personal, "*")
+	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	stranger, _ := w.NewKey(t, w.NewProject(t).ID, registry.Personal, "query:read")
+	before := w.Registry.Snapshot().Revision
 	for _, tt := range []struct {
 		method, path, body string
 		want               int
@@ -129,21 +130,21 @@ func TestPersonalKeyMistakes(t *testing.T) {
 		{"GET", "nope/", ``, 404, nil},
 	} {
 		answer := w.send(t, tt.method, personalKeysPath+tt.path, tt.body)
-		if answer.Code != tt.want || fieldOf(t, answer, "attr") != tt.attr {
+		if answer.Code != tt.want || apitest.FieldOf(t, answer, "attr") != tt.attr {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, answer.Code, answer.Body)
 		}
 	}
-	if after := w.rt.registry.Snapshot().Revision; after != before {
+	if after := w.Registry.Snapshot().Revision; after != before {
 		t.Error("what was refused changed something")
 	}
-	if dated := w.send(t, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["query:read"], "expires_at": "2099-01-01 12:00"}`); fieldOf(t, dated, "expires_at") != "2099-01-01T12:00:00Z" {
+	if dated := w.send(t, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["query:read"], "expires_at": "2099-01-01 12:00"}`); apitest.FieldOf(t, dated, "expires_at") != "2099-01-01T12:00:00Z" {
 		t.Errorf("a key that expires at a time without a zone: %d %s", dated.Code, dated.Body)
 	}
 	if list := w.send(t, http.MethodGet, personalKeysPath, ""); strings.Contains(list.Body.String(), stranger.ID) || strings.Contains(list.Body.String(), secret.ID) {
 		t.Errorf("the list has other keys: %s", list.Body)
 	}
 	_, bound := w.boundKey(t, registry.Personal, nil, "a")
-	_, reader := w.newKey(t, w.project.ID, registry.Personal, "project:read")
+	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
 	for who, text := range map[string]string{"a bound key": bound, "a reader": reader} {
 		if answer := w.as(t, text, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["project:read"]}`); answer.Code != http.StatusForbidden {
 			t.Errorf("%s makes a key: %d %s", who, answer.Code, answer.Body)
@@ -154,15 +155,15 @@ func TestPersonalKeyMistakes(t *testing.T) {
 // TestConsoleMakesKeys: a person who signed in with the operator's code creates a key that outlives the session.
 func TestConsoleMakesKeys(t *testing.T) {
 	w := newWorld(t)
-	session, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{
-		Project: w.project.ID, Label: "Console", Scopes: []string{"*"}, ExpiresAt: time.Now().Add(12 * time.Hour), Session: true,
+	session, text, err := w.Registry.CreateKey(t.Context(), registry.NewKey{
+		Project: w.Project.ID, Label: "Console", Scopes: []string{"*"}, ExpiresAt: time.Now().Add(12 * time.Hour), Session: true,
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := w.as(t, text, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["*"], "expires_in": 7776000}`)
-	value, _ := fieldOf(t, made, "value").(string)
-	if made.Code != http.StatusCreated || fieldOf(t, made, "parent") != nil || fieldOf(t, made, "is_session") != false {
+	value, _ := apitest.FieldOf(t, made, "value").(string)
+	if made.Code != http.StatusCreated || apitest.FieldOf(t, made, "parent") != nil || apitest.FieldOf(t, made, "is_session") != false {
 		t.Fatalf("making: %d %s", made.Code, made.Body)
 	}
 	if answer := w.as(t, text, http.MethodDelete, "/api/personal_api_keys/@current/", ""); answer.Code != http.StatusNoContent {
@@ -181,11 +182,11 @@ func TestConsoleMakesKeys(t *testing.T) {
 // TestKeysShareTheirMakersRate: creating keys does not raise how much a customer may run.
 func TestKeysShareTheirMakersRate(t *testing.T) {
 	w := newWorld(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
-	by, _ := w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read")
+	w.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
+	by, _ := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
 	keys := []*registry.Key{by}
 	for range 3 {
-		made, _, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{Project: w.project.ID, Scopes: []string{"query:read"}, Grantor: by}, began)
+		made, _, err := w.Registry.CreateKey(t.Context(), registry.NewKey{Project: w.Project.ID, Scopes: []string{"query:read"}, Grantor: by}, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestKeysShareTheirMakersRate(t *testing.T) {
 	ran := 0
 	for _, key := range keys {
 		for range 3 {
-			if w.count(key, new(execution.Query), time.Now()) == nil {
+			if w.Count(key, new(execution.Query), time.Now()) == nil {
 				ran++
 			}
 		}

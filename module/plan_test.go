@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -35,10 +36,10 @@ func TestMemoKeysDiffer(t *testing.T) {
 	}
 	w := newWorld(t)
 	key := func(s sent) string {
-		rq := w.asks(http.MethodPost, "/")
-		rq.in.URL.RawQuery = s.query
+		rq := w.Asks(http.MethodPost, "/")
+		rq.In.URL.RawQuery = s.query
 		rq.Project = &registry.Project{ID: s.project}
-		return string(rq.memoKey(s.endpoint, []byte(s.body)))
+		return string(rq.MemoKey(s.endpoint, []byte(s.body)))
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,17 +52,17 @@ func TestMemoKeysDiffer(t *testing.T) {
 
 // TestRecallBelievesNoOtherRegistry: another registry, or a restored one, may reach the same revisions again.
 func TestRecallBelievesNoOtherRegistry(t *testing.T) {
-	a, b := newWorld(t).asks(http.MethodPost, "/"), newWorld(t).asks(http.MethodPost, "/")
+	a, b := newWorld(t).Asks(http.MethodPost, "/"), newWorld(t).Asks(http.MethodPost, "/")
 	if a.Snapshot.Revision != b.Snapshot.Revision || a.Project.ID != b.Project.ID {
 		t.Fatalf("revisions %d and %d of projects %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision, a.Project.ID, b.Project.ID)
 	}
-	p, err := a.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
+	p, err := a.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	memo := []byte("memo")
-	b.rt.plans.Put(memo, p)
-	if _, ok := b.recall(memo, nil); ok {
+	b.Services.Plans.Put(memo, p)
+	if _, ok := b.Recall(memo, nil); ok {
 		t.Error("a plan of another registry is used")
 	}
 }
@@ -72,9 +73,9 @@ func FuzzMemoKey(f *testing.F) {
 	f.Add(int64(1), "a", "b", int64(1), "", "ba")
 	f.Fuzz(func(t *testing.T, projectA int64, queryA, bodyA string, projectB int64, queryB, bodyB string) {
 		key := func(project int64, query, body string) string {
-			rq := w.asks(http.MethodPost, "/")
-			rq.in.URL.RawQuery, rq.Project = query, &registry.Project{ID: project}
-			return string(rq.memoKey("", []byte(body)))
+			rq := w.Asks(http.MethodPost, "/")
+			rq.In.URL.RawQuery, rq.Project = query, &registry.Project{ID: project}
+			return string(rq.MemoKey("", []byte(body)))
 		}
 		same := projectA == projectB && queryA == queryB && bodyA == bodyB
 		if got := key(projectA, queryA, bodyA) == key(projectB, queryB, bodyB); got != same {
@@ -86,18 +87,18 @@ func FuzzMemoKey(f *testing.F) {
 // TestRecallBelievesNoOtherProject stores a plan under a request of another project: it is not used.
 func TestRecallBelievesNoOtherProject(t *testing.T) {
 	w := newWorld(t)
-	rq := w.asks(http.MethodPost, "/")
-	p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
+	rq := w.Asks(http.MethodPost, "/")
+	p, err := rq.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	memo := []byte("memo")
-	w.rt.plans.Put(memo, p)
-	if _, ok := rq.recall(memo, nil); !ok {
+	w.Plans.Put(memo, p)
+	if _, ok := rq.Recall(memo, nil); !ok {
 		t.Error("the project's own plan is not found")
 	}
-	rq.Project = w.newProject(t)
-	if _, ok := rq.recall(memo, nil); ok {
+	rq.Project = w.NewProject(t)
+	if _, ok := rq.Recall(memo, nil); ok {
 		t.Error("a plan of another project is used")
 	}
 }
@@ -124,7 +125,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := w.asks(http.MethodPost, "/").planQuery([]byte(tt.body))
+			_, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(tt.body))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -154,7 +155,7 @@ func TestPlanQueryModes(t *testing.T) {
 	}
 	w := newWorld(t)
 	for _, tt := range tests {
-		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
+		p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
 		if err != nil || p.Refresh != tt.refresh || p.Mode != tt.mode {
 			t.Errorf("%s: %v, %v", tt.more, p, err)
 		}
@@ -164,32 +165,32 @@ func TestPlanQueryModes(t *testing.T) {
 // TestPlanKeys reports which requests share a result.
 func TestPlanKeys(t *testing.T) {
 	w := newWorld(t)
-	key := func(rq *asked, more string) cache.Key {
+	key := func(rq *apitest.Asked, more string) cache.Key {
 		t.Helper()
-		p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"` + more + `}`))
+		p, err := rq.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"` + more + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p.Key
 	}
-	plain := key(w.asks(http.MethodPost, "/"), `}`)
-	if got := key(w.asks(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labeled", "refresh": "async"`); got != plain {
+	plain := key(w.Asks(http.MethodPost, "/"), `}`)
+	if got := key(w.Asks(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labeled", "refresh": "async"`); got != plain {
 		t.Error("labels and refresh modes make another key")
 	}
-	if got := key(w.asks(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {
+	if got := key(w.Asks(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {
 		t.Error("values make no other key")
 	}
-	other := w.asks(http.MethodPost, "/")
-	other.Project = w.newProject(t)
-	other.Snapshot = w.rt.registry.Snapshot()
+	other := w.Asks(http.MethodPost, "/")
+	other.Project = w.NewProject(t)
+	other.Snapshot = w.Registry.Snapshot()
 	if key(other, `}`) == plain {
 		t.Error("two projects share a key")
 	}
-	err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "a", Type: "Numeric"})
+	err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "a", Type: "Numeric"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key(w.asks(http.MethodPost, "/"), `}`) == plain {
+	if key(w.Asks(http.MethodPost, "/"), `}`) == plain {
 		t.Error("a new property type makes no other key")
 	}
 }
@@ -197,18 +198,18 @@ func TestPlanKeys(t *testing.T) {
 // TestDeletedVariableMakesAnotherKey: an answer from before the deletion must not be served after it.
 func TestDeletedVariableMakesAnotherKey(t *testing.T) {
 	w := newWorld(t)
-	v, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableNumber}, began)
+	v, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "x", Type: registry.VariableNumber}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "e", Query: []byte(
-		`{"kind": "HogQLQuery", "query": "select {variables.x}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "x"}}}`)}, began)
+	e, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "e", Query: []byte(
+		`{"kind": "HogQLQuery", "query": "select {variables.x}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "x"}}}`)}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := func(body string) cache.Key {
 		t.Helper()
-		p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(body))
+		p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestDeletedVariableMakesAnotherKey(t *testing.T) {
 	if omitted != null {
 		t.Error("a default of null and a given null have two keys")
 	}
-	if err := w.rt.registry.DeleteVariable(t.Context(), w.project.ID, v.ID); err != nil {
+	if err := w.Registry.DeleteVariable(t.Context(), w.Project.ID, v.ID); err != nil {
 		t.Fatal(err)
 	}
 	if key(`{}`) == omitted {
@@ -246,10 +247,10 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"variables as a list", "/", `{"variables": []}`, "400 invalid_input: Input should be a valid dictionary"},
 	}
 	w := newWorld(t)
-	e := w.newEndpoint(t, "e", "select 1")
+	e := w.NewEndpoint(t, "e", "select 1")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := w.asks(http.MethodGet, tt.target).planRun(e, []byte(tt.body))
+			_, err := w.Asks(http.MethodGet, tt.target).PlanRun(e, []byte(tt.body))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -263,16 +264,16 @@ func TestPlanRunMistakes(t *testing.T) {
 // TestDraftsAreHidden: to a secret key a draft does not exist, whatever else is wrong with the run.
 func TestDraftsAreHidden(t *testing.T) {
 	w := newWorld(t)
-	w.newEndpoint(t, "e", "select 1")
-	e, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true}, began)
+	w.NewEndpoint(t, "e", "select 1")
+	e, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	for _, body := range []string{`{"version": 2}`, `{"version": 2, "variables": {"a": 1}}`, `{"version": 2, "refresh": "direct"}`, `{"version": 2, "limit": 0}`} {
-		rq := w.asks(http.MethodPost, "/")
+		rq := w.Asks(http.MethodPost, "/")
 		rq.Key = secret
-		_, err := rq.planRun(e, []byte(body))
+		_, err := rq.PlanRun(e, []byte(body))
 		if err == nil {
 			t.Fatalf("%s: accepted", body)
 		}
@@ -290,19 +291,19 @@ func FuzzQueryBody(f *testing.F) {
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"properties": [{"key": "a", "value": 1}]}},
 		"filters_override": {"date_from": "-7d", "properties": [{"type": "OR", "values": [{"key": "b"}]}]}, "client_query_id": "..", "name": "é"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := w.asks(http.MethodPost, "/").planQuery(body)
+		p, err := w.Asks(http.MethodPost, "/").PlanQuery(body)
 		checkPlanned(t, w, p, err)
 	})
 }
 
 func FuzzRunBody(f *testing.F) {
 	w := newWorld(f)
-	if _, err := w.rt.registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.project.ID, Name: "n", Type: registry.VariableNumber}, began); err != nil {
+	if _, err := w.Registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.Project.ID, Name: "n", Type: registry.VariableNumber}, apitest.Began); err != nil {
 		f.Fatal(err)
 	}
-	v := w.rt.registry.Snapshot().VariableByCode(w.project.ID, "n")
-	e, err := w.rt.registry.CreateEndpoint(f.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "e", Query: []byte(
-		`{"kind": "HogQLQuery", "query": "select {variables.n}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "n"}}}`)}, began)
+	v := w.Registry.Snapshot().VariableByCode(w.Project.ID, "n")
+	e, err := w.Registry.CreateEndpoint(f.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "e", Query: []byte(
+		`{"kind": "HogQLQuery", "query": "select {variables.n}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "n"}}}`)}, apitest.Began)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -310,9 +311,9 @@ func FuzzRunBody(f *testing.F) {
 	f.Add([]byte(`{"refresh": "force", "debug": true, "client_query_id": "x"}`), "version=1&limit=1")
 	f.Add([]byte(`{"limit": 1, "limit": -1}`), "%")
 	f.Fuzz(func(t *testing.T, body []byte, query string) {
-		rq := w.asks(http.MethodPost, "/")
-		rq.in.URL.RawQuery = query
-		p, err := rq.planRun(e, body)
+		rq := w.Asks(http.MethodPost, "/")
+		rq.In.URL.RawQuery = query
+		p, err := rq.PlanRun(e, body)
 		checkPlanned(t, w, p, err)
 		if err == nil && (p.IsPage() && p.Limit < 1 || p.Offset < 0) {
 			t.Errorf("a page of %d rows from %d on", p.Limit, p.Offset)
@@ -328,7 +329,7 @@ func checkPlanned(t *testing.T, w *world, p *result.Plan, err error) {
 		if answer := api.ErrorOf(err); answer.Status < 400 || answer.Status >= 500 {
 			t.Errorf("answers %d: %v", answer.Status, err)
 		}
-	case p.Key.Project() != w.project.ID || p.Fresh <= 0 || p.Fresh > 7*24*time.Hour:
+	case p.Key.Project() != w.Project.ID || p.Fresh <= 0 || p.Fresh > 7*24*time.Hour:
 		t.Errorf("a plan of project %d, fresh for %s", p.Key.Project(), p.Fresh)
 	}
 }

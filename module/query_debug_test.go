@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
@@ -53,11 +54,11 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select n from events"` + tt.modifiers + `}}`
 		if !remembered {
-			p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+			p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.remember(t, p, time.Now(), `[1, "a"]`)
+			w.Remember(t, p, time.Now(), `[1, "a"]`)
 			remembered = true
 		}
 		got := w.send(t, http.MethodPost, "/api/projects/@current/query/", body).Body.String()
@@ -70,9 +71,9 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 // TestCancelledWithDebug: debug does not hide that a query was cancelled.
 func TestCancelledWithDebug(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
-	if _, err := w.rt.Places.Enter(t.Context(), admission.Request{Project: w.project.ID}); err != nil {
+	w.LoseClickHouse(t)
+	w.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
+	if _, err := w.Places.Enter(t.Context(), admission.Request{Project: w.Project.ID}); err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan *httptest.ResponseRecorder, 1)
@@ -81,12 +82,12 @@ func TestCancelledWithDebug(t *testing.T) {
 			`{"query": {"kind": "HogQLQuery", "query": "select 1", "modifiers": {"debug": true}}, "client_query_id": "x"}`)
 	}()
 	for len(answered) == 0 {
-		if got := fieldOf(t, w.send(t, http.MethodDelete, "/api/projects/@current/query/x/", ""), "message"); got == "The query was cancelled." {
+		if got := apitest.FieldOf(t, w.send(t, http.MethodDelete, "/api/projects/@current/query/x/", ""), "message"); got == "The query was cancelled." {
 			break
 		}
 		goruntime.Gosched()
 	}
-	if got := <-answered; got.Code != http.StatusBadRequest || fieldOf(t, got, "code") != "query_was_cancelled" {
+	if got := <-answered; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 		t.Errorf("answered %d %s", got.Code, got.Body)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
@@ -37,7 +38,7 @@ func TestQueryActions(t *testing.T) {
 			answer := w.send(t, tt.method, "/api/projects/1/query/"+tt.path, tt.body)
 			got := fmt.Sprintf("%d %s", answer.Code, answer.Body)
 			if answer.Code >= 400 {
-				got = fmt.Sprintf("%d %s: %s", answer.Code, fieldOf(t, answer, "code"), fieldOf(t, answer, "detail"))
+				got = fmt.Sprintf("%d %s: %s", answer.Code, apitest.FieldOf(t, answer, "code"), apitest.FieldOf(t, answer, "detail"))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
@@ -53,7 +54,7 @@ func TestClientQueryID(t *testing.T) {
 		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", result.MaxQueryID+1) + `"`: false,
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "client_query_id": ` + id + `}`
-		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+		p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 		if (err == nil) != good {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -68,7 +69,7 @@ func TestLongQuery(t *testing.T) {
 	w := newWorld(t)
 	body := `{"query": {"kind": "HogQLQuery", "query": "` + strings.Repeat("<", 1<<20+1) + `"}, "refresh": "force_async"}`
 	answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body)
-	got := fmt.Sprintf("%d %s: %s", answer.Code, fieldOf(t, answer, "code"), fieldOf(t, answer, "detail"))
+	got := fmt.Sprintf("%d %s: %s", answer.Code, apitest.FieldOf(t, answer, "code"), apitest.FieldOf(t, answer, "detail"))
 	if diff := cmp.Diff("400 hogql_syntax_error: The query is longer than 1048576 bytes", got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
@@ -112,11 +113,11 @@ func TestOverrides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			under, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.query + `, ` + tt.overrides + `}`))
+			under, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": ` + tt.query + `, ` + tt.overrides + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.same + `}`))
+			own, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": ` + tt.same + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +136,7 @@ func TestOverrides(t *testing.T) {
 		`"filters_override": {"date": 2}`:                                                one + "filters_override.date\n  Extra inputs are not permitted [type=extra_forbidden]",
 	} {
 		for _, kind := range []string{`{"kind": "HogQLQuery", "query": "select 1"}`, `{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}]}`} {
-			_, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + kind + `, ` + overrides + `}`))
+			_, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": ` + kind + `, ` + overrides + `}`))
 			if err == nil {
 				t.Errorf("%s is accepted for %s", overrides, kind)
 				continue

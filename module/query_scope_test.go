@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -113,40 +114,40 @@ var powerless = strings.Fields(`
 func powersWorld(t *testing.T) (*world, *registry.Key) {
 	t.Helper()
 	w, i := insightWorld(t)
-	w.loseClickHouse(t)
-	w.newEndpoint(t, "mine", "select 1")
+	w.LoseClickHouse(t)
+	w.NewEndpoint(t, "mine", "select 1")
 	tile := registry.TileFields{Insight: i.ID}
-	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, registry.DashboardFields{Tiles: []registry.TileFields{tile}}, w.key.ID, began); err != nil {
+	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, registry.DashboardFields{Tiles: []registry.TileFields{tile}}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	trend, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{
+	trend, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{
 		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "$pageview"}]}`)),
-	}, w.key.ID, began)
+	}, w.Key.ID, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, registry.AlertFields{
+	if _, err := w.Registry.CreateAlert(t.Context(), w.Project.ID, registry.AlertFields{
 		Insight: registry.To(trend.ID), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)),
 		Config:    registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)),
 		Threshold: registry.To(json.RawMessage(`{"type": "absolute", "bounds": {"upper": 1}}`)),
-	}, w.key.ID, began); err != nil {
+	}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "query:read")
+	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "query:read")
 	return w, secret
 }
 
 // target returns the address of a row of the table of powers.
 func (w *world) target(text string, secret *registry.Key) string {
-	alert := w.rt.registry.Snapshot().Alerts(w.project.ID)[0]
-	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "PEER", w.key.ID, "ALERT", alert.ID).Replace(text)
+	alert := w.Registry.Snapshot().Alerts(w.Project.ID)[0]
+	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "PEER", w.Key.ID, "ALERT", alert.ID).Replace(text)
 }
 
 // TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each single scope.
 // A new route must be added to one of the two lists.
 func TestPowersOfScopes(t *testing.T) {
 	scopes := map[string]bool{}
-	for _, r := range newWorld(t).rt.api.Routes() {
+	for _, r := range newWorld(t).API.Routes() {
 		at, method := r.Address(), r.Method
 		name := method + " " + strings.TrimRight(at.Resource+"/"+at.Name+"/"+at.Action, "/")
 		if at.Action != "openapi.json" {
@@ -167,7 +168,7 @@ func TestPowersOfScopes(t *testing.T) {
 		method, _, _ := strings.Cut(name, " ")
 		target := w.target(power.target, secret)
 		for scope := range scopes {
-			key, text := w.newKey(t, w.project.ID, registry.Personal, scope)
+			key, text := w.NewKey(t, w.Project.ID, registry.Personal, scope)
 			if key.Allows(power.scope) && name != "POST endpoint_tokens" {
 				continue
 			}
@@ -179,8 +180,8 @@ func TestPowersOfScopes(t *testing.T) {
 			}
 		}
 	}
-	snap := w.rt.registry.Snapshot()
-	if len(snap.Insights(w.project.ID)) != 2 || len(snap.Alerts(w.project.ID)) != 1 || snap.Alerts(w.project.ID)[0].Changes > 0 || len(snap.Dashboards(w.project.ID)) != 1 || snap.KeyByID(w.project.ID, secret.ID).Hash != secret.Hash {
+	snap := w.Registry.Snapshot()
+	if len(snap.Insights(w.Project.ID)) != 2 || len(snap.Alerts(w.Project.ID)) != 1 || snap.Alerts(w.Project.ID)[0].Changes > 0 || len(snap.Dashboards(w.Project.ID)) != 1 || snap.KeyByID(w.Project.ID, secret.ID).Hash != secret.Hash {
 		t.Error("refused requests changed something")
 	}
 	for name, power := range powers {
@@ -191,9 +192,9 @@ func TestPowersOfScopes(t *testing.T) {
 			if name == "POST endpoint_tokens" {
 				kind = registry.Secret
 			}
-			_, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{ // of a session: other keys can only roll themselves
-				Project: w.project.ID, Kind: kind, Scopes: strings.Fields(power.scope), Session: kind == registry.Personal, ExpiresAt: time.Now().Add(time.Hour),
-			}, began)
+			_, text, err := w.Registry.CreateKey(t.Context(), registry.NewKey{ // of a session: other keys can only roll themselves
+				Project: w.Project.ID, Kind: kind, Scopes: strings.Fields(power.scope), Session: kind == registry.Personal, ExpiresAt: time.Now().Add(time.Hour),
+			}, apitest.Began)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +213,7 @@ var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_upd
 func (w *world) as(t *testing.T, secret, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	other := *w
-	other.secret = secret
+	other.Secret = secret
 	return other.send(t, method, target, body, header...)
 }
 
@@ -238,7 +239,7 @@ func asForm(t *testing.T, body string) string {
 
 func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 	w, secret := powersWorld(t)
-	_, text := w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:write")
+	_, text := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:write")
 	for _, tt := range []struct{ name, method, path, body, want string }{
 		{
 			"a key with one scope more", "POST", "", `{"label": "a", "scopes": ["endpoint:read", "query:read"]}`,
@@ -284,26 +285,26 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 // way; callers that may query run it, and saving it again with such a key makes it an ordinary insight.
 func TestInsightOfAKeyWithoutQueries(t *testing.T) {
 	w, _ := powersWorld(t)
-	author, authorText := w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write")
-	_, analyst := w.newKey(t, w.project.ID, registry.Personal, "insight:write", "query:read")
-	_, reader := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	author, authorText := w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write")
+	_, analyst := w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "query:read")
+	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	const query = `{"kind":"HogQLQuery","query":"select 42"}`
 	made := w.as(t, authorText, http.MethodPost, "/api/projects/1/insights/", `{"name": "own", "query": `+query+`}`)
-	if made.Code != http.StatusCreated || fieldOf(t, made, "result") != nil {
+	if made.Code != http.StatusCreated || apitest.FieldOf(t, made, "result") != nil {
 		t.Fatalf("saving: %d %s", made.Code, made.Body)
 	}
-	number, _ := fieldOf(t, made, "id").(float64)
-	saved := w.rt.registry.Snapshot().Insight(w.project.ID, int64(number))
+	number, _ := apitest.FieldOf(t, made, "id").(float64)
+	saved := w.Registry.Snapshot().Insight(w.Project.ID, int64(number))
 	if saved == nil || saved.CreatedBy != author.ID || !saved.NeedsQueryScope {
 		t.Fatalf("saved: %+v", saved)
 	}
-	w.cacheInsight(t, saved, began, `[42,"marker"]`)
+	w.RememberInsight(t, saved, apitest.Began, `[42,"marker"]`)
 	path := fmt.Sprintf("/api/projects/1/insights/%d/", saved.ID)
 	if answer := w.as(t, analyst, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
 		t.Errorf("who may query sees no result: %d %s", answer.Code, answer.Body)
 	}
 	for who, text := range map[string]string{"its author": authorText, "a reader": reader} {
-		if answer := w.as(t, text, http.MethodGet, path, ""); answer.Code != http.StatusOK || fieldOf(t, answer, "result") != nil {
+		if answer := w.as(t, text, http.MethodGet, path, ""); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "result") != nil {
 			t.Errorf("%s: %d %s", who, answer.Code, answer.Body)
 		}
 		for _, mode := range slices.Sorted(maps.Keys(map[string]bool{"true": true, "blocking": true, "async": true, "force_async": true, "lazy_async": true})) {
@@ -332,12 +333,12 @@ func TestInsightOfAKeyWithoutQueries(t *testing.T) {
 // TestOverridesWithExpressions: an expression in filters that override a saved insight is a query of its own, whoever asks first.
 func TestOverridesWithExpressions(t *testing.T) {
 	w, i := insightWorld(t)
-	w.loseClickHouse(t)
-	_, reader := w.newKey(t, w.project.ID, registry.Personal, "insight:read", "endpoint:read")
-	_, analyst := w.newKey(t, w.project.ID, registry.Personal, "insight:read", "endpoint:read", "query:read")
-	if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: "trend", Query: []byte(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "x"}]}`),
-	}, began); err != nil {
+	w.LoseClickHouse(t)
+	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "endpoint:read")
+	_, analyst := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "endpoint:read", "query:read")
+	if _, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: w.Project.ID, Name: "trend", Query: []byte(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "x"}]}`),
+	}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	for _, over := range []string{
@@ -372,10 +373,10 @@ func TestOverridesWithExpressions(t *testing.T) {
 func TestFormsPassNoFence(t *testing.T) {
 	const hogql = `{"properties": [{"type": "hogql", "key": "1 = 1"}]}`
 	w, secret := powersWorld(t)
-	if _, err := w.rt.registry.AddText(t.Context(), w.project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.key.ID, began); err != nil {
+	if _, err := w.Registry.AddText(t.Context(), w.Project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	_, text := w.newKey(t, w.project.ID, registry.Personal, "dashboard:write", "insight:read", "project:write", "endpoint:write")
+	_, text := w.NewKey(t, w.Project.ID, registry.Personal, "dashboard:write", "insight:read", "project:write", "endpoint:write")
 	for _, tt := range []struct{ name, method, path, body, want string }{
 		{"HogQL over a dashboard", "PATCH", "dashboards/1/", "filters=" + hogql, "403"},
 		{"HogQL over a tile", "PATCH", "dashboards/1/", `tiles=[{"id": 1, "filters_overrides": ` + hogql + `}]`, "403"},
@@ -391,7 +392,7 @@ func TestFormsPassNoFence(t *testing.T) {
 		{"a run", "POST", "endpoints/mine/run", "variables={}", "415"},
 		{"a query", "POST", "query/", `query={"kind": "HogQLQuery", "query": "select 1"}`, "403"},
 	} {
-		before := w.rt.registry.Snapshot().Revision
+		before := w.Registry.Snapshot().Revision
 		for _, header := range [][]string{formHeader, {"Content-Type", "multipart/form-data; boundary=x"}} {
 			body := tt.body
 			if header[1] != formHeader[1] {
@@ -407,7 +408,7 @@ func TestFormsPassNoFence(t *testing.T) {
 				t.Errorf("%s, %s: %d %.300s, want %s", tt.name, header[1], answer.Code, answer.Body, tt.want)
 			}
 		}
-		if after := w.rt.registry.Snapshot().Revision; after != before {
+		if after := w.Registry.Snapshot().Revision; after != before {
 			t.Errorf("%s changed something", tt.name)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -43,15 +44,15 @@ func left(answer *httptest.ResponseRecorder) string {
 // TestQuotasOfAnswers: an answer that counted or was refused says what is left, even if ClickHouse then failed; a stored answer says nothing.
 func TestQuotasOfAnswers(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 4, Per: time.Hour})
-	w.newEndpoint(t, "free", "select 1")
-	e := w.newEndpoint(t, "orders", "select 2")
-	cached, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
+	w.LoseClickHouse(t)
+	w.Limits = execution.NewLimiter(Rate{Queries: 4, Per: time.Hour})
+	w.NewEndpoint(t, "free", "select 1")
+	e := w.NewEndpoint(t, "orders", "select 2")
+	cached, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 7}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, cached, time.Now(), `[1,"a"]`)
+	w.Remember(t, cached, time.Now(), `[1,"a"]`)
 	run := func(endpoint, body string) string {
 		return left(w.send(t, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint, body))
 	}
@@ -91,14 +92,14 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 	set(`{"rate_limit": null}`)
-	w.rt.EndpointRate = Rate{Queries: 600, Per: time.Minute}
+	w.EndpointRate = Rate{Queries: 600, Per: time.Minute}
 	want := `429 "endpoint";q=600;w=60;pk=:b3JkZXJz:, "key";q=4;w=3600 | "endpoint";r=600;pk=:b3JkZXJz:, "key";r=0;t=900 | 900`
 	if diff := cmp.Diff(want, run("orders/run", `{}`)); diff != "" {
 		t.Errorf("with the server's default (-want +got):\n%s", diff)
 	}
 
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1_000_000, Per: time.Second})
-	w.fill(t, 1)
+	w.Limits = execution.NewLimiter(Rate{Queries: 1_000_000, Per: time.Second})
+	w.FillPlaces(t, 1)
 	want = `429 "key";q=1000000;w=1 | "key";r=1000000 | 1`
 	for _, refresh := range []string{"blocking", "async"} {
 		if diff := cmp.Diff(want, ask(`{"refresh": "`+refresh+`", `+query+`}`)); diff != "" {
@@ -106,7 +107,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 
-	w.rt.Places = admission.New(placesFor(1))
+	w.Places = admission.New(apitest.PlacesFor(1))
 
 	counted := map[string]float64{"/concurrency": 2, "/key": 2, "orders/endpoint": 2, "orders/key": 1}
 	if diff := cmp.Diff(counted, w.refusals(t)); diff != "" {
@@ -115,11 +116,11 @@ func TestQuotasOfAnswers(t *testing.T) {
 	rare := Rate{Queries: 7, Per: time.Hour}
 	limited := *e
 	limited.RateLimit = rare
-	if err := w.count(w.key, &execution.Query{Endpoint: &limited}, time.Now()); err != nil {
+	if err := w.Count(w.Key, &execution.Query{Endpoint: &limited}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
-	if left := w.rt.Limits.OfEndpoint(e.ID, rare).Left(time.Now()); left != 7 {
+	if left := w.Limits.OfEndpoint(e.ID, rare).Left(time.Now()); left != 7 {
 		t.Errorf("of what a deleted endpoint may run %d are left", left)
 	}
 	if counted := w.refusals(t); len(counted) != 2 {
@@ -131,7 +132,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 func (w *world) refusals(tb testing.TB) map[string]float64 {
 	tb.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(w.rt.Metrics)
+	registry.MustRegister(w.Metrics)
 	families, err := registry.Gather()
 	if err != nil {
 		tb.Fatal(err)
@@ -146,7 +147,7 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if labels["project"] != fmt.Sprint(w.project.ID) {
+			if labels["project"] != fmt.Sprint(w.Project.ID) {
 				tb.Errorf("a refusal of project %s", labels["project"])
 			}
 			found[labels["endpoint"]+"/"+labels["limit"]] = metric.GetCounter().GetValue()
@@ -158,10 +159,10 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 // TestQuotasOfTokens: a page with a token can also read what is left of the token's own rate.
 func TestQuotasOfTokens(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 9, Per: time.Hour})
-	w.newEndpoint(t, "orders", "select 1")
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	w.LoseClickHouse(t)
+	w.Limits = execution.NewLimiter(Rate{Queries: 9, Per: time.Hour})
+	w.NewEndpoint(t, "orders", "select 1")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	token := w.token(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
 	const policy = `"key";q=9;w=3600, "token";q=1;w=60`
 	for _, want := range []string{"503 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 1`, "429 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 60`} {
@@ -181,10 +182,10 @@ func TestQuotasOfTokens(t *testing.T) {
 // TestSharedRefusals: a caller that shares another's computation shares refusals only by limits that apply to both.
 func TestSharedRefusals(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	e := w.newEndpoint(t, "orders", "select 1")
-	w.rt.EndpointRate = Rate{Queries: 1, Per: time.Hour}
-	other, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	w.LoseClickHouse(t)
+	e := w.NewEndpoint(t, "orders", "select 1")
+	w.EndpointRate = Rate{Queries: 1, Per: time.Hour}
+	other, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	for _, tt := range []struct {
 		name, owner string
 		limit       execution.LimitName
@@ -196,24 +197,24 @@ func TestSharedRefusals(t *testing.T) {
 		{"of the project", "", execution.LimitConcurrency, http.StatusTooManyRequests},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w.rt.Limits.Forget(e.ID)
-			rq := w.asks(http.MethodPost, "/")
+			w.Limits.Forget(e.ID)
+			rq := w.Asks(http.MethodPost, "/")
 			rq.Start = time.Now()
-			p, err := rq.planRun(e, []byte(fmt.Sprintf(`{"limit": %d}`, len(tt.name))))
+			p, err := rq.PlanRun(e, []byte(fmt.Sprintf(`{"limit": %d}`, len(tt.name))))
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused := w.rt.TooMany(w.project.ID)
+			refused := w.TooMany(w.Project.ID)
 			if tt.owner != "" {
 				refused = &execution.LimitError{Owner: tt.owner, Limit: tt.limit, Detail: "no", Wait: time.Second}
 			}
 			began := make(chan struct{})
-			before := w.rt.Cache.Stats().Coalesced
+			before := w.Cache.Stats().Coalesced
 			var first sync.WaitGroup
 			first.Go(func() {
-				_, err := w.rt.Cache.Do(t.Context(), p.Key, p.Policy(rq.Start), func(context.Context) (*cache.Entry, error) {
+				_, err := w.Cache.Do(t.Context(), p.Key, p.Policy(rq.Start), func(context.Context) (*cache.Entry, error) {
 					close(began)
-					for w.rt.Cache.Stats().Coalesced == before {
+					for w.Cache.Stats().Coalesced == before {
 						goruntime.Gosched()
 					}
 					return nil, refused
@@ -223,12 +224,12 @@ func TestSharedRefusals(t *testing.T) {
 				}
 			})
 			<-began
-			_, err = rq.answer(p)
+			_, err = rq.Answer(p)
 			first.Wait()
 			if got := api.ErrorOf(err).Status; got != tt.want {
 				t.Errorf("the second caller gets %d: %v", got, err)
 			}
-			own := w.rt.Limits.OfEndpoint(e.ID, w.rt.EndpointRate).Left(time.Now())
+			own := w.Limits.OfEndpoint(e.ID, w.EndpointRate).Left(time.Now())
 			if ran := tt.want == http.StatusServiceUnavailable; ran != (own == 0) {
 				t.Errorf("%d queries of the endpoint are left", own)
 			}
@@ -239,31 +240,31 @@ func TestSharedRefusals(t *testing.T) {
 // TestRefusedRefresh: a stale answer whose refresh a limit refused stays in use, and its caller is not told.
 func TestRefusedRefresh(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	e := w.newEndpoint(t, "orders", "select 1")
-	p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{}`))
+	w.LoseClickHouse(t)
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	e := w.NewEndpoint(t, "orders", "select 1")
+	p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now().Add(-p.Fresh-time.Minute), `[1,"a"]`)
-	if err := w.spend(time.Now()); err != nil {
+	w.Remember(t, p, time.Now().Add(-p.Fresh-time.Minute), `[1,"a"]`)
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	ask := func() {
 		t.Helper()
 		answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
-		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(fieldOf(t, answer, "results")) != "[[1 a]]" {
-			t.Fatalf("%s: %s %+v", got, answer.Body, w.rt.Cache.Stats())
+		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(apitest.FieldOf(t, answer, "results")) != "[[1 a]]" {
+			t.Fatalf("%s: %s %+v", got, answer.Body, w.Cache.Stats())
 		}
 	}
-	for ask(); w.rt.Cache.Stats().RefreshFailures == 0; ask() { // one of them begins a refresh
+	for ask(); w.Cache.Stats().RefreshFailures == 0; ask() { // one of them begins a refresh
 		goruntime.Gosched()
 	}
 	for range 3 {
 		ask()
 	}
-	if failures := w.rt.Cache.Stats().RefreshFailures; failures != 1 {
+	if failures := w.Cache.Stats().RefreshFailures; failures != 1 {
 		t.Errorf("%d refreshes were refused, want 1", failures)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -47,31 +48,31 @@ func TestRecallAfterWrites(t *testing.T) {
 	}{
 		{"nothing", func(context.Context, *made) error { return nil }, none},
 		{"a new insight", func(ctx context.Context, m *made) error {
-			_, err := m.CreateInsight(ctx, m.project, registry.InsightFields{Name: name("i")}, "", began)
+			_, err := m.CreateInsight(ctx, m.project, registry.InsightFields{Name: name("i")}, "", apitest.Began)
 			return err
 		}, none},
 		{"a new dashboard", func(ctx context.Context, m *made) error {
-			_, err := m.CreateDashboard(ctx, m.project, registry.DashboardFields{Name: name("d")}, "", began)
+			_, err := m.CreateDashboard(ctx, m.project, registry.DashboardFields{Name: name("d")}, "", apitest.Began)
 			return err
 		}, none},
 		{"a new annotation", func(ctx context.Context, m *made) error {
-			_, err := m.CreateAnnotation(ctx, m.project, registry.AnnotationFields{Content: name("a"), At: registry.To(began)}, "", began)
+			_, err := m.CreateAnnotation(ctx, m.project, registry.AnnotationFields{Content: name("a"), At: registry.To(apitest.Began)}, "", apitest.Began)
 			return err
 		}, none},
 		{"a new endpoint", func(ctx context.Context, m *made) error {
-			_, err := m.CreateEndpoint(ctx, registry.NewEndpoint{Project: m.project, Name: "another", Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`)}, began)
+			_, err := m.CreateEndpoint(ctx, registry.NewEndpoint{Project: m.project, Name: "another", Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`)}, apitest.Began)
 			return err
 		}, none},
 		{"a key that is used", func(ctx context.Context, m *made) error {
-			m.Touch(m.key, began.Add(48*time.Hour))
+			m.Touch(m.key, apitest.Began.Add(48*time.Hour))
 			return nil
 		}, none},
 		{"a revoked key", func(ctx context.Context, m *made) error {
-			_, err := m.RevokeKey(ctx, m.key.ID, began)
+			_, err := m.RevokeKey(ctx, m.key.ID, apitest.Began)
 			return err
 		}, none}, // each request looks its key up
 		{"a variable of another project", func(ctx context.Context, m *made) error {
-			_, err := m.CreateVariable(ctx, registry.NewVariable{Project: m.other, Name: "z", Type: registry.VariableNumber}, began)
+			_, err := m.CreateVariable(ctx, registry.NewVariable{Project: m.other, Name: "z", Type: registry.VariableNumber}, apitest.Began)
 			return err
 		}, none},
 		{"the zone of another project", func(ctx context.Context, m *made) error {
@@ -80,20 +81,20 @@ func TestRecallAfterWrites(t *testing.T) {
 			return err
 		}, none},
 		{"another version of the endpoint", func(ctx context.Context, m *made) error {
-			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 3"}`)}, began)
+			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 3"}`)}, apitest.Began)
 			return err
 		}, runs},
 		{"an older version of the endpoint", func(ctx context.Context, m *made) error {
-			_, err := m.Promote(ctx, m.project, "e", 1, nil, began)
+			_, err := m.Promote(ctx, m.project, "e", 1, nil, apitest.Began)
 			return err
 		}, runs},
 		{"a version that is switched off", func(ctx context.Context, m *made) error {
-			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{Version: 1, Active: &active}, began)
+			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{Version: 1, Active: &active}, apitest.Began)
 			return err
 		}, runs},
 		{"the freshness of the endpoint", func(ctx context.Context, m *made) error {
 			seconds := 7
-			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{FreshnessSeconds: &seconds}, began)
+			_, err := m.UpdateEndpoint(ctx, m.project, "e", registry.EndpointUpdate{FreshnessSeconds: &seconds}, apitest.Began)
 			return err
 		}, runs},
 		{"the default of a variable", func(ctx context.Context, m *made) error {
@@ -104,15 +105,15 @@ func TestRecallAfterWrites(t *testing.T) {
 			return m.DeleteVariable(ctx, m.project, m.variable.ID)
 		}, all},
 		{"a variable that is new", func(ctx context.Context, m *made) error {
-			_, err := m.CreateVariable(ctx, registry.NewVariable{Project: m.project, Name: "z", Type: registry.VariableNumber}, began)
+			_, err := m.CreateVariable(ctx, registry.NewVariable{Project: m.project, Name: "z", Type: registry.VariableNumber}, apitest.Began)
 			return err
 		}, all},
 		{"the members of a cohort", func(ctx context.Context, m *made) error {
-			_, err := m.SetCohortMembers(ctx, m.project, m.cohort.ID, 3, began)
+			_, err := m.SetCohortMembers(ctx, m.project, m.cohort.ID, 3, apitest.Began)
 			return err
 		}, all},
 		{"the name of an action", func(ctx context.Context, m *made) error {
-			_, err := m.UpdateAction(ctx, m.project, m.action.ID, registry.ActionFields{Name: name("other")}, began)
+			_, err := m.UpdateAction(ctx, m.project, m.action.ID, registry.ActionFields{Name: name("other")}, apitest.Began)
 			return err
 		}, all},
 		{"the type of a property", func(ctx context.Context, m *made) error {
@@ -134,41 +135,41 @@ func TestRecallAfterWrites(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, ctx := newWorld(t), t.Context()
-			reg, id := w.rt.registry, w.project.ID
-			m := &made{Registry: reg, project: id, other: w.newProject(t).ID}
-			m.variable = must[*registry.Variable](t)(reg.CreateVariable(ctx, registry.NewVariable{Project: id, Name: "x", Type: registry.VariableNumber}, began))
+			reg, id := w.Registry, w.Project.ID
+			m := &made{Registry: reg, project: id, other: w.NewProject(t).ID}
+			m.variable = must[*registry.Variable](t)(reg.CreateVariable(ctx, registry.NewVariable{Project: id, Name: "x", Type: registry.VariableNumber}, apitest.Began))
 			m.cohort = must[*registry.Cohort](t)(reg.CreateCohort(ctx, registry.NewCohort{
 				Project: id, CohortFields: registry.CohortFields{Name: name("c"), Static: registry.To(true)},
-			}, began))
-			m.action = must[*registry.Action](t)(reg.CreateAction(ctx, id, registry.ActionFields{Name: name("a")}, "", began))
-			m.key, _ = w.newKey(t, id, registry.Personal, "query:read")
-			w.newEndpoint(t, "e", "select 1")
-			must[*registry.Endpoint](t)(reg.UpdateEndpoint(ctx, id, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`)}, began))
+			}, apitest.Began))
+			m.action = must[*registry.Action](t)(reg.CreateAction(ctx, id, registry.ActionFields{Name: name("a")}, "", apitest.Began))
+			m.key, _ = w.NewKey(t, id, registry.Personal, "query:read")
+			w.NewEndpoint(t, "e", "select 1")
+			must[*registry.Endpoint](t)(reg.UpdateEndpoint(ctx, id, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`)}, apitest.Began))
 			run, asked := []byte("run"), []byte("query")
-			before := w.asks(http.MethodPost, "/")
-			p, err := before.planRun(before.Snapshot.Endpoint(id, "e"), nil)
+			before := w.Asks(http.MethodPost, "/")
+			p, err := before.PlanRun(before.Snapshot.Endpoint(id, "e"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.rt.plans.Put(run, p)
-			if p, err = before.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`)); err != nil {
+			w.Plans.Put(run, p)
+			if p, err = before.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`)); err != nil {
 				t.Fatal(err)
 			}
-			w.rt.plans.Put(asked, p)
+			w.Plans.Put(asked, p)
 
 			if err := tt.write(ctx, m); err != nil {
 				t.Fatal(err)
 			}
-			after := w.asks(http.MethodPost, "/")
+			after := w.Asks(http.MethodPost, "/")
 			after.Project = after.Snapshot.Project(id)
-			if _, ok := after.recall(run, after.Snapshot.Endpoint(id, "e")); ok != (tt.drops == none) {
+			if _, ok := after.Recall(run, after.Snapshot.Endpoint(id, "e")); ok != (tt.drops == none) {
 				t.Errorf("the plan of a run is used: %t", ok)
 			}
-			if _, ok := after.recall(asked, nil); ok != (tt.drops != all) {
+			if _, ok := after.Recall(asked, nil); ok != (tt.drops != all) {
 				t.Errorf("the plan of a query is used: %t", ok)
 			}
 			// Requests from before the write are still answered with the earlier plan.
-			if _, ok := before.recall(run, before.Snapshot.Endpoint(id, "e")); !ok {
+			if _, ok := before.Recall(run, before.Snapshot.Endpoint(id, "e")); !ok {
 				t.Error("the plan of a run does not hold for a request from before the write")
 			}
 		})
@@ -191,38 +192,38 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 	}{
 		{"versions", func(t *testing.T, w *world) func(int) {
 			t.Helper()
-			w.newEndpoint(t, "e", "select 0")
+			w.NewEndpoint(t, "e", "select 0")
 			return func(round int) {
-				must[*registry.Endpoint](t)(w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "e",
-					registry.EndpointUpdate{Query: ask(fmt.Sprintf("select %d", round), nil)}, began))
+				must[*registry.Endpoint](t)(w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "e",
+					registry.EndpointUpdate{Query: ask(fmt.Sprintf("select %d", round), nil)}, apitest.Began))
 			}
 		}},
 		{"the default of a variable", func(t *testing.T, w *world) func(int) {
 			t.Helper()
-			v := must[*registry.Variable](t)(w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableNumber}, began))
-			must[*registry.Endpoint](t)(w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "e", Query: ask("select {variables.x}", v)}, began))
+			v := must[*registry.Variable](t)(w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "x", Type: registry.VariableNumber}, apitest.Began))
+			must[*registry.Endpoint](t)(w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "e", Query: ask("select {variables.x}", v)}, apitest.Began))
 			return func(round int) {
-				must[*registry.Variable](t)(w.rt.registry.UpdateVariable(t.Context(), w.project.ID, v.ID, registry.VariableUpdate{Default: jsontext.Append(nil, round)}))
+				must[*registry.Variable](t)(w.Registry.UpdateVariable(t.Context(), w.Project.ID, v.ID, registry.VariableUpdate{Default: jsontext.Append(nil, round)}))
 			}
 		}},
 		{"the members of a cohort", func(t *testing.T, w *world) func(int) {
 			t.Helper()
-			c := must[*registry.Cohort](t)(w.rt.registry.CreateCohort(t.Context(), registry.NewCohort{
-				Project: w.project.ID, CohortFields: registry.CohortFields{Static: registry.To(true)},
-			}, began))
-			w.newEndpoint(t, "e", fmt.Sprintf("select count() from events where person_id in cohort %d", c.ID))
+			c := must[*registry.Cohort](t)(w.Registry.CreateCohort(t.Context(), registry.NewCohort{
+				Project: w.Project.ID, CohortFields: registry.CohortFields{Static: registry.To(true)},
+			}, apitest.Began))
+			w.NewEndpoint(t, "e", fmt.Sprintf("select count() from events where person_id in cohort %d", c.ID))
 			return func(round int) {
-				must[*registry.Cohort](t)(w.rt.registry.SetCohortMembers(t.Context(), w.project.ID, c.ID, int64(round), began))
+				must[*registry.Cohort](t)(w.Registry.SetCohortMembers(t.Context(), w.Project.ID, c.ID, int64(round), apitest.Began))
 			}
 		}},
 		{"another endpoint of the name", func(t *testing.T, w *world) func(int) {
 			t.Helper()
-			w.newEndpoint(t, "e", "select 0")
+			w.NewEndpoint(t, "e", "select 0")
 			return func(round int) {
-				if err := w.rt.registry.DeleteEndpoint(t.Context(), w.project.ID, "e", began); err != nil {
+				if err := w.Registry.DeleteEndpoint(t.Context(), w.Project.ID, "e", apitest.Began); err != nil {
 					t.Fatal(err)
 				}
-				w.newEndpoint(t, "e", "select 0")
+				w.NewEndpoint(t, "e", "select 0")
 			}
 		}},
 	} {
@@ -255,7 +256,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 						}
 						least := int(done.Load())
 						if round, ok := shown(); ok && round < least {
-							t.Errorf("a run that began after change %d shows what was so after change %d", least, round)
+							t.Errorf("a run that apitest.Began after change %d shows what was so after change %d", least, round)
 							return
 						}
 					}
@@ -264,12 +265,12 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 			for round := 1; round <= 20 && !t.Failed(); round++ {
 				change(round)
 				done.Store(int64(round))
-				must[*registry.Annotation](t)(w.rt.registry.CreateAnnotation(t.Context(), w.project.ID, registry.AnnotationFields{At: registry.To(began)}, "", began))
-				p, err := w.planAs(w.key, "e", `{"limit": 10}`)
+				must[*registry.Annotation](t)(w.Registry.CreateAnnotation(t.Context(), w.Project.ID, registry.AnnotationFields{At: registry.To(apitest.Began)}, "", apitest.Began))
+				p, err := w.planAs(w.Key, "e", `{"limit": 10}`)
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.remember(t, p, time.Now(), fmt.Sprintf(`[%d, "round"]`, round))
+				w.Remember(t, p, time.Now(), fmt.Sprintf(`[%d, "round"]`, round))
 				if got, ok := shown(); !ok || got != round {
 					t.Errorf("after change %d: shows %d, %t", round, got, ok)
 				}
@@ -302,14 +303,14 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.newEndpoint(t, "e", "select 1")
-			p, err := w.planAs(w.key, "e", "")
+			w.NewEndpoint(t, "e", "select 1")
+			p, err := w.planAs(w.Key, "e", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.remember(t, p, time.Now(), `[1, "row"]`)
+			w.Remember(t, p, time.Now(), `[1, "row"]`)
 			for range 10 {
-				key, secret := w.newKey(t, w.project.ID, registry.Personal, "endpoint:read")
+				key, secret := w.NewKey(t, w.Project.ID, registry.Personal, "endpoint:read")
 				var taken atomic.Bool
 				var served atomic.Int64
 				var readers sync.WaitGroup
@@ -333,9 +334,9 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 					})
 				}
 				for deadline := time.Now().Add(10 * time.Second); served.Load() < 8 && time.Now().Before(deadline); {
-					must[*registry.Annotation](t)(w.rt.registry.CreateAnnotation(t.Context(), w.project.ID, registry.AnnotationFields{At: registry.To(began)}, "", began))
+					must[*registry.Annotation](t)(w.Registry.CreateAnnotation(t.Context(), w.Project.ID, registry.AnnotationFields{At: registry.To(apitest.Began)}, "", apitest.Began))
 				}
-				if err := tt.take(t.Context(), w.rt.registry, key); err != nil {
+				if err := tt.take(t.Context(), w.Registry, key); err != nil {
 					t.Fatal(err)
 				}
 				taken.Store(true)

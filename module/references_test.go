@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -30,7 +31,7 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 		tb.Fatalf("references: %d %s", answer.Code, answer.Body)
 	}
 	body := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/", actionsPath, action), "")
-	raw, err := json.Marshal(fieldOf(tb, body, "used_by"))
+	raw, err := json.Marshal(apitest.FieldOf(tb, body, "used_by"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 	if diff := cmp.Diff(plain, shown); diff != "" {
 		tb.Errorf("references and used_by differ:\n%s", diff)
 	}
-	if got := fieldOf(tb, body, "reference_count"); got != float64(len(plain)) {
+	if got := apitest.FieldOf(tb, body, "reference_count"); got != float64(len(plain)) {
 		tb.Errorf("reference_count is %v of %d", got, len(plain))
 	}
 	var out []string
@@ -53,7 +54,7 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 			text += " " + *r.Name
 		}
 		if r.URL != nil {
-			text += " " + strings.TrimPrefix(*r.URL, fmt.Sprintf("/api/projects/%d", w.project.ID))
+			text += " " + strings.TrimPrefix(*r.URL, fmt.Sprintf("/api/projects/%d", w.Project.ID))
 		}
 		if r.Versions != nil {
 			text += fmt.Sprint(" ", r.Versions)
@@ -66,13 +67,13 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 // TestUsedBy: an action lists what uses it directly, without deleted things and those of other projects.
 func TestUsedBy(t *testing.T) {
 	w := actionsWorld(t)
-	ctx, reg := t.Context(), w.rt.registry
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	ctx, reg := t.Context(), w.Registry
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
 	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
 	const own = `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`
 	insight := func(project int64, name, query string) *registry.Insight {
 		t.Helper()
-		i, err := reg.CreateInsight(ctx, project, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, w.key.ID, began)
+		i, err := reg.CreateInsight(ctx, project, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, w.Key.ID, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,21 +86,21 @@ func TestUsedBy(t *testing.T) {
 		}
 	}
 	expect("nothing", 1, "")
-	first := insight(w.project.ID, "series", own)
-	insight(w.project.ID, "another", strings.Replace(own, `"id": 1`, `"id": 2`, 1))
-	insight(w.newProject(t).ID, "theirs", own)
-	insight(w.project.ID, "in a text", `{"kind": "DataVisualizationNode", "source": {"kind": "HogQLQuery", "query": "select 1 from events where matchesAction('club')"}}`)
+	first := insight(w.Project.ID, "series", own)
+	insight(w.Project.ID, "another", strings.Replace(own, `"id": 1`, `"id": 2`, 1))
+	insight(w.NewProject(t).ID, "theirs", own)
+	insight(w.Project.ID, "in a text", `{"kind": "DataVisualizationNode", "source": {"kind": "HogQLQuery", "query": "select 1 from events where matchesAction('club')"}}`)
 	expect("insights", 1, "insight 1 series /insights/1/; insight 4 in a text /insights/4/")
 
-	w.newEndpoint(t, "e", "select 1 from events where matchesAction(1)")
+	w.NewEndpoint(t, "e", "select 1 from events where matchesAction(1)")
 	for _, query := range []string{`{"kind": "HogQLQuery", "query": "select 2"}`, own} {
-		if _, err := reg.UpdateEndpoint(ctx, w.project.ID, "e", registry.EndpointUpdate{Query: json.RawMessage(query)}, began); err != nil {
+		if _, err := reg.UpdateEndpoint(ctx, w.Project.ID, "e", registry.EndpointUpdate{Query: json.RawMessage(query)}, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const insights = "insight 1 series /insights/1/; insight 4 in a text /insights/4/"
 	expect("versions of an endpoint", 1, insights+"; endpoint e /endpoints/e/ [1 3]")
-	if _, err := reg.UpdateEndpoint(ctx, w.project.ID, "e", registry.EndpointUpdate{Version: 1, Active: new(false)}, began); err != nil {
+	if _, err := reg.UpdateEndpoint(ctx, w.Project.ID, "e", registry.EndpointUpdate{Version: 1, Active: new(false)}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	expect("a version that cannot be run", 1, insights+"; endpoint e /endpoints/e/ [3]")
@@ -110,23 +111,23 @@ func TestUsedBy(t *testing.T) {
 	expect("a name that is no longer that of the action", 1, "insight 1 series /insights/1/; endpoint e /endpoints/e/ [3]")
 	w.newAction(t, `{"name": "club"}`)
 	expect("the action that has it now", 2, "insight 2 another /insights/2/; insight 4 in a text /insights/4/")
-	if _, err := reg.UpdateInsight(ctx, w.project.ID, first.ID, registry.InsightFields{Deleted: registry.To(true)}, false, w.key.ID, began); err != nil {
+	if _, err := reg.UpdateInsight(ctx, w.Project.ID, first.ID, registry.InsightFields{Deleted: registry.To(true)}, false, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	expect("an insight that was deleted", 1, "endpoint e /endpoints/e/ [3]")
 
 	filters := json.RawMessage(`{"properties": [{"type": "hogql", "key": "matchesAction(1)"}]}`)
 	name := "board"
-	if _, err := reg.CreateDashboard(ctx, w.project.ID, registry.DashboardFields{Name: registry.To(&name), Filters: registry.To(filters)}, w.key.ID, began); err != nil {
+	if _, err := reg.CreateDashboard(ctx, w.Project.ID, registry.DashboardFields{Name: registry.To(&name), Filters: registry.To(filters)}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	accounts := `[{"type": "hogql", "key": "not matchesAction(1)"}]`
-	if _, err := reg.UpdateProject(ctx, w.project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
+	if _, err := reg.UpdateProject(ctx, w.Project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
 		t.Fatal(err)
 	}
 	const rest = "dashboard 1 board /dashboards/1/; endpoint e /endpoints/e/ [3]; test_account_filters 1 Filters against test accounts /"
 	expect("filters", 1, rest)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "action:read", "dashboard:read")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "action:read", "dashboard:read")
 	expect("a key that may not read everything", 1, "dashboard 1 board /dashboards/1/; endpoint [3]; test_account_filters 1")
 }
 
@@ -136,14 +137,14 @@ func TestUsedByIsBounded(t *testing.T) {
 	w.newAction(t, `{"name": "a"}`)
 	query := json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`)
 	for range 60 {
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(query)}, "", began); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(query)}, "", apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
 	answer := w.send(t, http.MethodGet, actionsPath+"1/", "")
-	shown, _ := fieldOf(t, answer, "used_by").([]any)
-	if len(shown) != 50 || fieldOf(t, answer, "reference_count") != 60.0 {
-		t.Errorf("%d of %v are shown, want 50 of 60", len(shown), fieldOf(t, answer, "reference_count"))
+	shown, _ := apitest.FieldOf(t, answer, "used_by").([]any)
+	if len(shown) != 50 || apitest.FieldOf(t, answer, "reference_count") != 60.0 {
+		t.Errorf("%d of %v are shown, want 50 of 60", len(shown), apitest.FieldOf(t, answer, "reference_count"))
 	}
 }
 
@@ -151,9 +152,9 @@ func TestUsedByIsBounded(t *testing.T) {
 func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *registry.Cohort {
 	tb.Helper()
 	filters := `{"properties": {"type": "AND", "values": [` + strings.Join(conditions, ", ") + `]}}`
-	c, err := w.rt.registry.CreateCohort(tb.Context(), registry.NewCohort{
-		Project: w.project.ID, CohortFields: registry.CohortFields{Name: registry.To(&name), Filters: registry.To(json.RawMessage(filters))},
-	}, began)
+	c, err := w.Registry.CreateCohort(tb.Context(), registry.NewCohort{
+		Project: w.Project.ID, CohortFields: registry.CohortFields{Name: registry.To(&name), Filters: registry.To(json.RawMessage(filters))},
+	}, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -169,7 +170,7 @@ const (
 // TestUsersOfCohorts: cohorts and actions use each other, and what is used can't be deleted.
 func TestUsersOfCohorts(t *testing.T) {
 	w := actionsWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
 	w.newAction(t, `{"name": "club"}`)
 	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
 	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
@@ -178,7 +179,7 @@ func TestUsersOfCohorts(t *testing.T) {
 	}
 	refused := func(cohort int64, key *registry.Key) string {
 		t.Helper()
-		err := w.rt.references.Of(w.rt.registry.Snapshot(), w.project.ID).RefuseDeletion(cohort, key)
+		err := w.References.Of(w.Registry.Snapshot(), w.Project.ID).RefuseDeletion(cohort, key)
 		if err == nil {
 			return ""
 		}
@@ -191,24 +192,24 @@ func TestUsersOfCohorts(t *testing.T) {
 		}
 	}
 	expect("a cohort that nothing uses", outer.ID, nil, "")
-	expect("a cohort in a cohort", members.ID, w.key, "This cohort is used as criteria in 1 other cohort(s): outer. Change or delete these first.")
+	expect("a cohort in a cohort", members.ID, w.Key, "This cohort is used as criteria in 1 other cohort(s): outer. Change or delete these first.")
 	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
 	query := fmt.Sprintf(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "properties": [`+inCohort+`]}`, members.ID)
 	for n := range 7 {
 		name := fmt.Sprint("insight ", n+1)
-		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, "", began); err != nil {
+		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, "", apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.newEndpoint(t, "e", fmt.Sprintf("select 1 from persons where id in cohort %d", members.ID))
+	w.NewEndpoint(t, "e", fmt.Sprintf("select 1 from persons where id in cohort %d", members.ID))
 	accounts := fmt.Sprintf(`[`+inCohort+`]`, members.ID)
-	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
+	if _, err := w.Registry.UpdateProject(t.Context(), w.Project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
 		t.Fatal(err)
 	}
-	expect("all kinds of users", members.ID, w.key,
+	expect("all kinds of users", members.ID, w.Key,
 		"This cohort is used in 7 insight(s): insight 1, insight 2, insight 3, insight 4, insight 5 and 2 more; as criteria in 1 other cohort(s): outer; "+
 			"in the project's filters against test accounts; in 1 endpoint(s): e (version 1); in the steps of 1 action(s): step. Change or delete these first.")
-	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
+	reader, _ := w.NewKey(t, w.Project.ID, registry.Personal, "cohort:write")
 	if got := refused(members.ID, reader); strings.Contains(got, "insight 1") || strings.Contains(got, "step.") || !strings.Contains(got, "outer") {
 		t.Errorf("a key that may read cohorts alone is told: %s", got)
 	}
@@ -217,23 +218,23 @@ func TestUsersOfCohorts(t *testing.T) {
 // TestCohortRoutesKnowUsers: the routes of cohorts show what uses a cohort, and refuse to delete it.
 func TestCohortRoutesKnowUsers(t *testing.T) {
 	w := actionsWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "cohort:write", "action:write")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "cohort:write", "action:write")
 	members, path := w.newCohort(t, "members", performsEvent), "/api/projects/@current/cohorts/"
 	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
 	shown := w.send(t, http.MethodGet, path+"1/", "")
-	if users, _ := fieldOf(t, shown, "used_by").([]any); len(users) != 1 || fieldOf(t, shown, "reference_count") != 1.0 {
+	if users, _ := apitest.FieldOf(t, shown, "used_by").([]any); len(users) != 1 || apitest.FieldOf(t, shown, "reference_count") != 1.0 {
 		t.Errorf("the record says %s", shown.Body)
 	}
 	refused := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`)
 	const want = "This cohort is used in the steps of 1 action(s): step. Change or delete these first."
-	if refused.Code != http.StatusBadRequest || fieldOf(t, refused, "detail") != want || fieldOf(t, refused, "attr") != "deleted" {
+	if refused.Code != http.StatusBadRequest || apitest.FieldOf(t, refused, "detail") != want || apitest.FieldOf(t, refused, "attr") != "deleted" {
 		t.Errorf("deleting it: %d %s", refused.Code, refused.Body)
 	}
 	looping := fmt.Sprintf(`{"filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, 1)
 	if answer := w.send(t, http.MethodPatch, path+"1/", looping); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "in a loop") {
 		t.Errorf("a loop over an action: %d %s", answer.Code, answer.Body)
 	}
-	if w.rt.registry.Snapshot().Cohort(w.project.ID, 1) == nil {
+	if w.Registry.Snapshot().Cohort(w.Project.ID, 1) == nil {
 		t.Fatal("the cohort is gone")
 	}
 	w.send(t, http.MethodPatch, actionsPath+"1/", `{"deleted": true}`)
@@ -250,7 +251,7 @@ func TestCohortOfNoAction(t *testing.T) {
 	for _, route := range []string{"1/", "2/"} {
 		w.send(t, http.MethodPatch, actionsPath+route, `{"deleted": true}`)
 	}
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "cohort:write")
 	for id, want := range map[int]string{
 		1: `Action "Joined the club" (ID 1) was deleted.`,
 		2: "Action ID 2 was deleted.",
@@ -258,7 +259,7 @@ func TestCohortOfNoAction(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"name": "c", "filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, id)
 		answer := w.send(t, http.MethodPost, "/api/projects/@current/cohorts/", body)
-		if got := fieldOf(t, answer, "detail"); answer.Code != http.StatusBadRequest || got != want {
+		if got := apitest.FieldOf(t, answer, "detail"); answer.Code != http.StatusBadRequest || got != want {
 			t.Errorf("%d: %d %v, want %s", id, answer.Code, got, want)
 		}
 	}
@@ -279,12 +280,12 @@ func TestLoopsOverActions(t *testing.T) {
 		"a cohort of a cohort":      fmt.Sprintf(inCohort, outer.ID),
 		"a cohort in an expression": `{"type": "hogql", "key": "person_id in cohort 'outer'"}`,
 	} {
-		before := w.rt.registry.Snapshot().Revision
+		before := w.Registry.Snapshot().Revision
 		answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"steps": [{"event": "x"}, {"properties": [`+filter+`]}]}`)
-		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != "Actions and cohorts cannot reference each other in a loop." {
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != "Actions and cohorts cannot reference each other in a loop." {
 			t.Errorf("%s: %d %s", what, answer.Code, answer.Body)
 		}
-		if w.rt.registry.Snapshot().Revision != before {
+		if w.Registry.Snapshot().Revision != before {
 			t.Errorf("%s: what was refused was written", what)
 		}
 	}
@@ -314,7 +315,7 @@ func (w *world) changesOf(t *testing.T, path string) string {
 	if answer.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
 	}
-	found, _ := fieldOf(t, answer, "changes").(map[string]any)
+	found, _ := apitest.FieldOf(t, answer, "changes").(map[string]any)
 	var out []string
 	for _, kind := range []string{"breaking", "compatible"} {
 		list, _ := found[kind].([]any)
@@ -329,17 +330,17 @@ func (w *world) changesOf(t *testing.T, path string) string {
 // TestEndpointsTellOfActions: an endpoint's record reports what happened to what its query uses since it was published.
 func TestEndpointsTellOfActions(t *testing.T) {
 	w := actionsWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
 	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
 	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
-	w.newEndpoint(t, "direct", "select count() from events where matchesAction(1)")
-	w.newEndpoint(t, "through", fmt.Sprintf("select count() from events where person_id in cohort %d", members.ID))
-	w.newEndpoint(t, "neither", "select 1")
+	w.NewEndpoint(t, "direct", "select count() from events where matchesAction(1)")
+	w.NewEndpoint(t, "through", fmt.Sprintf("select count() from events where person_id in cohort %d", members.ID))
+	w.NewEndpoint(t, "neither", "select 1")
 	// Everything in a world was created long ago, so what is written now comes later.
-	made := began.Add(-time.Hour)
+	made := apitest.Began.Add(-time.Hour)
 	actions := func(f registry.ActionFields, at time.Time) {
 		t.Helper()
-		if _, err := w.rt.registry.UpdateAction(t.Context(), w.project.ID, 1, f, at); err != nil {
+		if _, err := w.Registry.UpdateAction(t.Context(), w.Project.ID, 1, f, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -354,21 +355,21 @@ func TestEndpointsTellOfActions(t *testing.T) {
 		}
 	}
 	expect("nothing", map[string]string{"endpoints/direct/": "", "endpoints/through/": "", "endpoints/neither/": ""})
-	actions(registry.ActionFields{Description: registry.To("d")}, began.Add(time.Hour))
+	actions(registry.ActionFields{Description: registry.To("d")}, apitest.Began.Add(time.Hour))
 	expect("a description", map[string]string{"endpoints/direct/": "", "endpoints/through/": ""})
-	actions(registry.ActionFields{Steps: registry.To([]registry.ActionStep{{Event: new("b")}})}, began.Add(2*time.Hour))
+	actions(registry.ActionFields{Steps: registry.To([]registry.ActionStep{{Event: new("b")}})}, apitest.Began.Add(2*time.Hour))
 	const changed = `compatible action_changed: action "club" (ID 1) was changed after version 1 was published`
 	expect("new steps", map[string]string{"endpoints/direct/": changed, "endpoints/direct/?version=1": changed, "endpoints/through/": changed, "endpoints/neither/": ""})
-	actions(registry.ActionFields{Deleted: registry.To(true)}, began.Add(3*time.Hour))
+	actions(registry.ActionFields{Deleted: registry.To(true)}, apitest.Began.Add(3*time.Hour))
 	const deleted = `breaking action_deleted: action "club" (ID 1) was deleted`
 	expect("a deletion", map[string]string{"endpoints/direct/": deleted, "endpoints/through/": deleted, "endpoints/neither/": ""})
-	if _, err := w.rt.registry.UpdateCohort(t.Context(), w.project.ID, members.ID, registry.CohortFields{Deleted: registry.To(true)}, began.Add(time.Hour)); err != nil {
+	if _, err := w.Registry.UpdateCohort(t.Context(), w.Project.ID, members.ID, registry.CohortFields{Deleted: registry.To(true)}, apitest.Began.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	expect("a cohort that is deleted", map[string]string{"endpoints/through/": `breaking cohort_deleted: cohort "members" (ID 1) was deleted`})
 
 	// Publishing a version that uses something deleted breaks callers.
-	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "direct", registry.EndpointUpdate{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`)}, began); err != nil {
+	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "direct", registry.EndpointUpdate{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`)}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	refused := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/direct/promote/", `{"version": 1, "refuse_breaking": true}`)

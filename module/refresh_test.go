@@ -14,23 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 )
-
-// loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
-func (w *world) loseClickHouse(tb testing.TB) {
-	tb.Helper()
-	w.loseTables(tb, schema.NewLayout(nil))
-}
-
-// loseTables is loseClickHouse for one whose tables are known.
-func (w *world) loseTables(tb testing.TB, known *schema.Layout) {
-	tb.Helper()
-	w.rt.Shards = warehouse.Only(warehousetest.Nowhere(tb, known))
-}
 
 // told summarizes an answer of the query route.
 func told(tb testing.TB, answer *httptest.ResponseRecorder) string {
@@ -91,16 +77,16 @@ func TestRefreshModes(t *testing.T) {
 		for state, want := range map[string]string{"fresh": tt.fresh, "stale": tt.stale, "old": tt.old, "miss": tt.miss} {
 			t.Run(tt.mode+" "+state, func(t *testing.T) {
 				w := newWorld(t)
-				w.loseClickHouse(t)
+				w.LoseClickHouse(t)
 				body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, tt.mode)
-				p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+				p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 				if err != nil {
 					t.Fatal(err)
 				}
 				age := map[string]time.Duration{"fresh": p.Fresh - 61*time.Second, "stale": p.Fresh + time.Minute, "old": p.Lazy + time.Minute}
 				asked := time.Now()
 				if state != "miss" {
-					w.remember(t, p, asked.Add(-age[state]), "[1]")
+					w.Remember(t, p, asked.Add(-age[state]), "[1]")
 				}
 				got := told(t, w.send(t, http.MethodPost, path, body))
 				for left := range int(time.Since(asked)/time.Second) + 2 { // as many seconds as have passed
@@ -118,16 +104,16 @@ func TestRefreshModes(t *testing.T) {
 func TestAnswerBesideRun(t *testing.T) {
 	w := newWorld(t)
 	const path, body = "/api/projects/1/query/", `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
-	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), "[1, 2]")
+	w.Remember(t, p, time.Now(), "[1, 2]")
 	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") {
 		t.Fatalf("before: %s", got)
 	}
 	ended := make(chan struct{})
-	if _, err := w.rt.Runs.Begin(execution.NewRun{
+	if _, err := w.Runs.Begin(execution.NewRun{
 		Query: &execution.Query{ClientID: "other", Key: p.Key, Node: p.Node}, Shows: p, Most: 1, Picked: new(atomic.Int64), Release: func() { close(ended) },
 		Answer: func(ctx context.Context) (cache.Answer, error) { <-ctx.Done(); return cache.Answer{}, ctx.Err() },
 	}); err != nil {
@@ -145,7 +131,7 @@ func TestAnswerBesideRun(t *testing.T) {
 		`"error_message":null,"error_code":null,"results":null,"start_time":"T","pickup_time":null,"end_time":null,"expiration_time":null,"task_id":null,` +
 		`"query_progress":null,"labels":null,"cache_key":"K","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}}`
 	got := strings.Replace(status.Body.String(), p.Key.String(), "K", 1)
-	at, _ := fieldOf(t, status, "query_status").(map[string]any)["start_time"].(string)
+	at, _ := apitest.FieldOf(t, status, "query_status").(map[string]any)["start_time"].(string)
 	if diff := cmp.Diff(want, strings.Replace(got, at, "T", 1)); diff != "" || status.Code != http.StatusAccepted {
 		t.Errorf("status %d (-want +got):\n%s", status.Code, diff)
 	}
@@ -162,7 +148,7 @@ func TestAnswerBesideRun(t *testing.T) {
 // TestStatusOfFailure: an error that the caller may see is a 400 with its text, any other a 500 without.
 func TestStatusOfFailure(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	run := func(id, hogql string) *httptest.ResponseRecorder {
 		t.Helper()
 		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}, "refresh": "force_async", "client_query_id": %q}`, hogql, id)
@@ -185,7 +171,7 @@ func TestStatusOfFailure(t *testing.T) {
 	}
 	for _, tt := range tests {
 		answer := run(tt.id, tt.hogql)
-		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
+		status, _ := apitest.FieldOf(t, answer, "query_status").(map[string]any)
 		got := map[string]any{"error_message": status["error_message"], "error_code": status["error_code"]}
 		if diff := cmp.Diff(tt.want, got); diff != "" || answer.Code != tt.code || status["complete"] != true || status["error"] != true || status["results"] != nil {
 			t.Errorf("%s: %d %s (-want +got):\n%s", tt.id, answer.Code, answer.Body, diff)
@@ -201,23 +187,23 @@ func TestStatusOfFailure(t *testing.T) {
 // TestRunsRespectLimits: a background run that could not be admitted is refused at once.
 func TestRunsRespectLimits(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.LoseClickHouse(t)
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	ask := func(n int) *httptest.ResponseRecorder {
 		t.Helper()
 		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
 	}
-	if err := w.spend(time.Now()); err != nil {
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	answer := ask(1)
-	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "throttled" {
+	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || apitest.FieldOf(t, answer, "code") != "throttled" {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1000, Per: time.Second})
-	w.fill(t, 1)
-	want := w.rt.TooMany(w.project.ID).Error()
-	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(fieldOf(t, answer, "detail"))) {
+	w.Limits = execution.NewLimiter(Rate{Queries: 1000, Per: time.Second})
+	w.FillPlaces(t, 1)
+	want := w.TooMany(w.Project.ID).Error()
+	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(apitest.FieldOf(t, answer, "detail"))) {
 		t.Errorf("with a full queue: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -225,15 +211,15 @@ func TestRunsRespectLimits(t *testing.T) {
 // TestPastLasts: an answer whose range had ended when it was computed does not become stale, even if the end moves with the clock.
 func TestPastLasts(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	for date, want := range map[string]string{"-30d": "200 hit; ttl=0", "-1h": "202 hit; ttl=0; detail=revalidating + run me, complete false"} {
 		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_from": "-60d", "date_to": %q, "explicitDate": true}},
 			"refresh": "async", "client_query_id": "me"}`, date)
-		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
+		p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.remember(t, p, time.Now().Add(-p.Fresh-time.Minute), "[1]")
+		w.Remember(t, p, time.Now().Add(-p.Fresh-time.Minute), "[1]")
 		if diff := cmp.Diff(want, told(t, w.send(t, http.MethodPost, "/api/projects/1/query/", body))); diff != "" {
 			t.Errorf("an old answer up to %s (-want +got):\n%s", date, diff)
 		}

@@ -11,7 +11,7 @@ import (
 
 // TestRoutesNeedScopes: the only routes open to every key are those that describe the key itself and revoke it.
 func TestRoutesNeedScopes(t *testing.T) {
-	for _, r := range newWorld(t).rt.api.Routes() {
+	for _, r := range newWorld(t).API.Routes() {
 		at := r.Address()
 		if at.Resource == api.KeysResource && r.Scope == api.AnyScope && (r.Method == http.MethodGet || r.Method == http.MethodDelete) {
 			continue
@@ -28,12 +28,12 @@ func TestRoutesNeedScopes(t *testing.T) {
 // TestFlagDefinitions: at both paths, SDKs with a personal key get no flags, and the existing group types.
 func TestFlagDefinitions(t *testing.T) {
 	w := newWorld(t)
-	if err := w.rt.registry.Learn(t.Context(), w.project.ID, nil, []registry.GroupType{{Name: "company", Index: 0}}); err != nil {
+	if err := w.Registry.Learn(t.Context(), w.Project.ID, nil, []registry.GroupType{{Name: "company", Index: 0}}); err != nil {
 		t.Fatal(err)
 	}
-	_, sdk := w.newKey(t, w.project.ID, registry.Personal, "feature_flag:read")
-	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "feature_flag:read")
+	_, sdk := w.NewKey(t, w.Project.ID, registry.Personal, "feature_flag:read")
+	_, other := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "feature_flag:read")
 	for _, path := range []string{"/api/feature_flag/local_evaluation/?token=phc_x&send_cohorts", "/api/feature_flag/local_evaluation", "/flags/definitions?token=phc_x&send_cohorts", "/flags/definitions/"} {
 		answer := w.as(t, sdk, http.MethodGet, path, "")
 		if got := strings.TrimSpace(answer.Body.String()); answer.Code != http.StatusOK || got != `{"cohorts":{},"flags":[],"group_type_mapping":{"0":"company"}}` {

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/api/routes"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
@@ -35,6 +36,7 @@ type runtime struct {
 	plans    *cache.Memo[*result.Plan]
 	tokens   *api.Tokens
 	probe    *probe
+	topics   *routes.Services // what the API's topics work with
 	api      *api.API
 	signin   *signin.SignIn // for sites with the console
 	logs     *runlog.Logs

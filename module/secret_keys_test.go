@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -17,25 +18,25 @@ const secretKeysPath = "/api/projects/@current/project_secret_api_keys/"
 func TestSecretKeyLife(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme")
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:read")
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
 	made := w.send(t, http.MethodPost, secretKeysPath, `{"label": "Acme", "scopes": ["endpoint:read"], "fixed": {"customer": "acme"}, "endpoints": ["mine"]}`)
-	value, _ := fieldOf(t, made, "value").(string)
-	id, _ := fieldOf(t, made, "id").(string)
+	value, _ := apitest.FieldOf(t, made, "value").(string)
+	id, _ := apitest.FieldOf(t, made, "id").(string)
 	if made.Code != http.StatusCreated || !strings.HasPrefix(value, "phs_") || made.Header().Get("Cache-Control") != "no-store" {
 		t.Fatalf("creating: %d %s", made.Code, made.Body)
 	}
-	by, _ := fieldOf(t, made, "created_by").(map[string]any)
-	if by["distinct_id"] != w.key.ID {
+	by, _ := apitest.FieldOf(t, made, "created_by").(map[string]any)
+	if by["distinct_id"] != w.Key.ID {
 		t.Errorf("created_by: %v", by)
 	}
 	path := secretKeysPath + id + "/"
 	read := w.send(t, http.MethodGet, path, "")
 	want := map[string]any{
 		"id": id, "label": "Acme", "value": nil, "mask_value": value[:4] + "..." + value[len(value)-4:], "scopes": []any{"endpoint:read"}, "last_used_at": nil,
-		"last_rolled_at": nil, "fixed": map[string]any{"customer": "acme"}, "endpoints": []any{"mine"}, "created_at": fieldOf(t, made, "created_at"), "created_by": any(by),
+		"last_rolled_at": nil, "fixed": map[string]any{"customer": "acme"}, "endpoints": []any{"mine"}, "created_at": apitest.FieldOf(t, made, "created_at"), "created_by": any(by),
 	}
 	for name, value := range want {
-		if diff := cmp.Diff(value, fieldOf(t, read, name)); diff != "" {
+		if diff := cmp.Diff(value, apitest.FieldOf(t, read, name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -46,12 +47,12 @@ func TestSecretKeyLife(t *testing.T) {
 	if back := w.send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
 		t.Errorf("a record that was read can't be sent back: %d %s", back.Code, back.Body)
 	}
-	if renamed := w.send(t, http.MethodPatch, path, `{"label": "Acme, Inc."}`); fieldOf(t, renamed, "label") != "Acme, Inc." || fieldOf(t, renamed, "value") != nil {
+	if renamed := w.send(t, http.MethodPatch, path, `{"label": "Acme, Inc."}`); apitest.FieldOf(t, renamed, "label") != "Acme, Inc." || apitest.FieldOf(t, renamed, "value") != nil {
 		t.Errorf("renaming: %d %s", renamed.Code, renamed.Body)
 	}
 	rolled := w.send(t, http.MethodPost, path+"roll/", "")
-	next, _ := fieldOf(t, rolled, "value").(string)
-	if rolled.Code != http.StatusOK || next == value || fieldOf(t, rolled, "last_rolled_at") == nil {
+	next, _ := apitest.FieldOf(t, rolled, "value").(string)
+	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
 		t.Errorf("rolling: %d %s", rolled.Code, rolled.Body)
 	}
 	w.rememberRuns(t, "acme")
@@ -60,7 +61,7 @@ func TestSecretKeyLife(t *testing.T) {
 			t.Errorf("a run after rolling: %d %s, want %d", answer.Code, answer.Body, want)
 		}
 	}
-	if list := w.send(t, http.MethodGet, secretKeysPath, ""); fieldOf(t, list, "count") != 1.0 || strings.Contains(list.Body.String(), next) {
+	if list := w.send(t, http.MethodGet, secretKeysPath, ""); apitest.FieldOf(t, list, "count") != 1.0 || strings.Contains(list.Body.String(), next) {
 		t.Errorf("list: %d %s", list.Code, list.Body)
 	}
 	if gone := w.send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
@@ -78,10 +79,10 @@ func TestSecretKeyLife(t *testing.T) {
 
 func TestSecretKeyMistakes(t *testing.T) {
 	w := fencedWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:read")
-	person := w.key.ID
+	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
+	person := w.Key.ID
 	bound, boundText := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine")
-	elsewhere, _ := w.newKey(t, w.newProject(t).ID, registry.Secret, "endpoint:read")
+	elsewhere, _ := w.NewKey(t, w.NewProject(t).ID, registry.Secret, "endpoint:read")
 	if answer := w.send(t, http.MethodPost, secretKeysPath, `{"label": "taken", "scopes": ["endpoint:read"]}`); answer.Code != http.StatusCreated {
 		t.Fatalf("creating: %d %s", answer.Code, answer.Body)
 	}
@@ -112,12 +113,12 @@ func TestSecretKeyMistakes(t *testing.T) {
 			}
 		})
 	}
-	if after := w.rt.registry.Snapshot().KeyByID(w.project.ID, bound.ID); after.Fixed != bound.Fixed || !slices.Equal(after.Endpoints, []string{"mine"}) || after.Label != "" {
+	if after := w.Registry.Snapshot().KeyByID(w.Project.ID, bound.ID); after.Fixed != bound.Fixed || !slices.Equal(after.Endpoints, []string{"mine"}) || after.Label != "" {
 		t.Errorf("refused writes changed the key: %+v", after)
 	}
-	for _, who := range []string{boundText, func() string { _, text := w.newKey(t, w.project.ID, registry.Personal, "project:read"); return text }()} {
+	for _, who := range []string{boundText, func() string { _, text := w.NewKey(t, w.Project.ID, registry.Personal, "project:read"); return text }()} {
 		as := *w
-		as.secret = who
+		as.Secret = who
 		if answer := as.send(t, http.MethodPost, secretKeysPath, `{"label": "y", "scopes": ["endpoint:read"]}`); !slices.Contains([]int{401, 403}, answer.Code) {
 			t.Errorf("a key that may not make keys: %d %s", answer.Code, answer.Body)
 		}

@@ -9,14 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestSettings changes settings by each of the addresses, and reads them again.
 func TestSettings(t *testing.T) {
 	w := newWorld(t)
-	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read", "organization:read")
-	organization := fieldOf(t, w.as(t, secret, "GET", "/api/organizations/@current/", ""), "id")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read", "organization:read")
+	organization := apitest.FieldOf(t, w.as(t, secret, "GET", "/api/organizations/@current/", ""), "id")
 	for _, tt := range []struct{ name, path, body, field, want string }{
 		{"the name", "/api/projects/1/", `{"name": " Shop "}`, "name", `"Shop"`},
 		{"the zone", "/api/environments/@current/", `{"timezone": "America/New_York"}`, "timezone", `"America/New_York"`},
@@ -43,7 +44,7 @@ func TestSettings(t *testing.T) {
 			if answer.Code != http.StatusOK {
 				t.Fatalf("answers %d %s", answer.Code, answer.Body)
 			}
-			for _, answer := range []any{fieldOf(t, answer, tt.field), fieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), tt.field)} {
+			for _, answer := range []any{apitest.FieldOf(t, answer, tt.field), apitest.FieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), tt.field)} {
 				got, err := json.Marshal(answer)
 				if err != nil {
 					t.Fatal(err)
@@ -59,12 +60,12 @@ func TestSettings(t *testing.T) {
 // TestCookielessModeOfOld: a mode that an earlier version kept reads as what holds, so that the record can be written back as it was read.
 func TestCookielessModeOfOld(t *testing.T) {
 	w := newWorld(t)
-	change := registry.ProjectChange{At: began, Others: map[string]json.RawMessage{"cookieless_server_hash_mode": json.RawMessage("2")}}
-	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, change); err != nil {
+	change := registry.ProjectChange{At: apitest.Began, Others: map[string]json.RawMessage{"cookieless_server_hash_mode": json.RawMessage("2")}}
+	if _, err := w.Registry.UpdateProject(t.Context(), w.Project.ID, change); err != nil {
 		t.Fatal(err)
 	}
-	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write")
-	if got := fieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), "cookieless_server_hash_mode"); got != 0.0 {
+	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write")
+	if got := apitest.FieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), "cookieless_server_hash_mode"); got != 0.0 {
 		t.Errorf("the mode is %v", got)
 	}
 }
@@ -72,8 +73,8 @@ func TestCookielessModeOfOld(t *testing.T) {
 // TestBadSettings: what is refused changes nothing.
 func TestBadSettings(t *testing.T) {
 	w := newWorld(t)
-	other := w.newProject(t)
-	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write")
+	other := w.NewProject(t)
+	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write")
 	for _, tt := range []struct{ name, body, want string }{
 		{"no name", `{"name": " "}`, "400 name required"},
 		{"a name that is too long", `{"name": "` + strings.Repeat("x", 201) + `"}`, "400 name max_length"},
@@ -95,13 +96,13 @@ func TestBadSettings(t *testing.T) {
 		{"no JSON", `{`, "400 <nil> parse_error"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := w.rt.registry.Snapshot().Revision
+			before := w.Registry.Snapshot().Revision
 			answer := w.as(t, secret, http.MethodPatch, "/api/projects/1/", tt.body)
-			got := fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "attr"), " ", fieldOf(t, answer, "code"))
+			got := fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "attr"), " ", apitest.FieldOf(t, answer, "code"))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", answer.Body, diff)
 			}
-			if after := w.rt.registry.Snapshot().Revision; after != before {
+			if after := w.Registry.Snapshot().Revision; after != before {
 				t.Error("it changed something")
 			}
 		})
@@ -109,7 +110,7 @@ func TestBadSettings(t *testing.T) {
 	if answer := w.as(t, secret, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", other.ID), `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
 		t.Errorf("another project answers %d %s", answer.Code, answer.Body)
 	}
-	_, reader := w.newKey(t, w.project.ID, registry.Personal, "project:read")
+	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
 	if answer := w.as(t, reader, http.MethodPatch, "/api/projects/1/", `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
 		t.Errorf("a reader gets %d %s", answer.Code, answer.Body)
 	}
@@ -118,17 +119,17 @@ func TestBadSettings(t *testing.T) {
 // TestMembers lists the users of a project's keys.
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
-	other := w.newProject(t)
-	w.newKey(t, other.ID, registry.Personal, "query:read")
-	w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	revoked, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
-	if _, err := w.rt.registry.RevokeKey(t.Context(), revoked.ID, began); err != nil {
+	other := w.NewProject(t)
+	w.NewKey(t, other.ID, registry.Personal, "query:read")
+	w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	revoked, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
+	if _, err := w.Registry.RevokeKey(t.Context(), revoked.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	key, secret := w.newKey(t, w.project.ID, registry.Personal, "organization_member:read")
+	key, secret := w.NewKey(t, w.Project.ID, registry.Personal, "organization_member:read")
 	get := func(path string) (int, any) {
 		answer := w.as(t, secret, "GET", "/api/organizations/@current/members/"+path, "")
-		return answer.Code, fieldOf(t, answer, "count")
+		return answer.Code, apitest.FieldOf(t, answer, "count")
 	}
 	for path, want := range map[string]any{
 		"": 2.0, "?search=nobody": 0.0, "?email=" + fmt.Sprintf("user-%d@analytics.invalid", key.User): 1.0, "?updated_after=2100-01-01": 0.0, "?updated_after=2100-01-01T12:00": 0.0, "?limit=1": 2.0,
@@ -139,7 +140,7 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	me := w.as(t, secret, "GET", "/api/organizations/@current/members/@me/", "")
-	if user, _ := fieldOf(t, me, "user").(map[string]any); user["distinct_id"] != key.ID || fieldOf(t, me, "level") != 15.0 {
+	if user, _ := apitest.FieldOf(t, me, "user").(map[string]any); user["distinct_id"] != key.ID || apitest.FieldOf(t, me, "level") != 15.0 {
 		t.Errorf("@me is %d %s", me.Code, me.Body)
 	}
 	for path, want := range map[string]int{

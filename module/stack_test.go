@@ -23,17 +23,17 @@ func TestStackOfHit(t *testing.T) {
 		most += 1000 // for the race detector
 	}
 	w := newWorld(t)
-	e := w.newEndpoint(t, "mine", "select n from events")
-	run, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 100}`))
+	e := w.NewEndpoint(t, "mine", "select n from events")
+	run, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 100}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, run, time.Now(), "[1]")
+	w.Remember(t, run, time.Now(), "[1]")
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
 	answer := &discard{header: http.Header{}}
 	body := strings.NewReader("")
 	r := httptest.NewRequest(http.MethodPost, "/api/projects/1/endpoints/mine/run", io.NopCloser(body))
-	r.Header.Set("Authorization", "Bearer "+w.secret)
+	r.Header.Set("Authorization", "Bearer "+w.Secret)
 	sent := r.Body
 	hit := func() {
 		body.Reset(`{"limit": 100}`)

@@ -10,40 +10,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestStatusIsOfOneProject: whatever another project does, a key sees only the numbers of its own project, and no host, path or reason.
 func TestStatusIsOfOneProject(t *testing.T) {
 	w := newWorld(t)
-	e := w.newEndpoint(t, "orders", "select 2")
-	p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{}`))
+	e := w.NewEndpoint(t, "orders", "select 2")
+	p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now(), `[1,"a"]`)
+	w.Remember(t, p, time.Now(), `[1,"a"]`)
 	for range 3 {
 		w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", "{}")
 	}
-	if _, err := w.rt.Places.Enter(t.Context(), admission.Request{Project: w.project.ID}); err != nil {
+	if _, err := w.Places.Enter(t.Context(), admission.Request{Project: w.Project.ID}); err != nil {
 		t.Fatal(err)
 	}
-	i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{}, w.key.ID, began)
+	i, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{}, w.Key.ID, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, registry.AlertFields{
+	if _, err := w.Registry.CreateAlert(t.Context(), w.Project.ID, registry.AlertFields{
 		Insight: registry.To(i.ID), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)), Config: registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)),
 		Threshold: registry.To(json.RawMessage(`{"type": "absolute", "bounds": {"upper": 1}}`)),
-	}, w.key.ID, began); err != nil {
+	}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	on := true
-	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "orders", registry.EndpointUpdate{Table: registry.TableUpdate{On: &on}}, began); err != nil {
+	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "orders", registry.EndpointUpdate{Table: registry.TableUpdate{On: &on}}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	_, own := w.newKey(t, w.project.ID, registry.Personal, "project:read")
-	_, stranger := w.newKey(t, w.newProject(t).ID, registry.Personal, "*")
+	_, own := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
+	_, stranger := w.NewKey(t, w.NewProject(t).ID, registry.Personal, "*")
 	status := func(key string) map[string]any {
 		t.Helper()
 		answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
@@ -58,7 +59,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 		}
 		return out
 	}
-	limits := w.rt.Places.Limits()
+	limits := w.Places.Limits()
 	queries := func(running float64) map[string]any {
 		return map[string]any{"running": running, "waiting": 0.0, "max_running": float64(limits.Most()), "max_waiting": float64(limits.Queue)}
 	}
@@ -87,7 +88,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 			t.Errorf("another project's %s (-want +got):\n%s", name, diff)
 		}
 	}
-	if answer := w.as(t, w.secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
+	if answer := w.as(t, w.Secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
 		t.Errorf("without project:read: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -95,13 +96,13 @@ func TestStatusIsOfOneProject(t *testing.T) {
 // TestStatusOfKeptEvents: the time moves at midnight in the project's zone, which is Kiritimati's, so that it never is that of UTC.
 func TestStatusOfKeptEvents(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{
+	if _, err := w.Registry.UpdateProject(t.Context(), w.Project.ID, registry.ProjectChange{
 		Retention: new(30), Timezone: new("Pacific/Kiritimati"),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, key := w.newKey(t, w.project.ID, registry.Personal, "project:read")
-	of := w.rt.registry.Snapshot().Schema(w.project.ID)
+	_, key := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
+	of := w.Registry.Snapshot().Schema(w.Project.ID)
 	before := of.EventsFrom(time.Now())
 	answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
 	var got struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -19,14 +20,14 @@ import (
 // TestTileMistakes checks mistakes in requests about tiles by code and field; nothing changes.
 func TestTileMistakes(t *testing.T) {
 	w, _ := powersWorld(t)
-	if _, err := w.rt.registry.AddText(t.Context(), w.project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.key.ID, began); err != nil {
+	if _, err := w.Registry.AddText(t.Context(), w.Project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	gone := registry.DashboardFields{Deleted: registry.To(true)}
-	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, gone, w.key.ID, began); err != nil {
+	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, gone, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	before := w.rt.registry.Snapshot().Revision
+	before := w.Registry.Snapshot().Revision
 	for _, tt := range []struct{ name, route, body, want string }{
 		{"no body", "1/create_text_tile", `{}`, "400 required body: This field is required."},
 		{"an empty body", "1/create_text_tile", `{"body": ""}`, "400 blank body: This field may not be blank."},
@@ -69,7 +70,7 @@ func TestTileMistakes(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if after := w.rt.registry.Snapshot().Revision; after != before {
+	if after := w.Registry.Snapshot().Revision; after != before {
 		t.Errorf("the revision went from %d to %d", before, after)
 	}
 }
@@ -77,8 +78,8 @@ func TestTileMistakes(t *testing.T) {
 // TestWritesWithBadParameters: a write whose answer can't be shown as the query string asks is refused before anything is written.
 func TestWritesWithBadParameters(t *testing.T) {
 	w, _ := powersWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
-	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, registry.DashboardFields{}, w.key.ID, began); err != nil {
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
+	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, registry.DashboardFields{}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	writes := []struct{ method, route, body string }{
@@ -106,9 +107,9 @@ func TestWritesWithBadParameters(t *testing.T) {
 			wrong = append(wrong, `filters_override={"date_from":"-7d"}`)
 		}
 		for _, params := range wrong {
-			before := w.rt.registry.Snapshot().Revision
+			before := w.Registry.Snapshot().Revision
 			answer := ask(tt.method, tt.route, params, tt.body)
-			if after := w.rt.registry.Snapshot().Revision; answer.Code != http.StatusBadRequest || after != before {
+			if after := w.Registry.Snapshot().Revision; answer.Code != http.StatusBadRequest || after != before {
 				t.Errorf("%s %s?%s: %d %s, the revision went from %d to %d", tt.method, tt.route, params, answer.Code, answer.Body, before, after)
 			}
 		}
@@ -122,27 +123,27 @@ func TestWritesWithBadParameters(t *testing.T) {
 // that do not fit are named.
 func TestTablesOfADashboard(t *testing.T) {
 	w, first := insightWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
 	var rows []string
 	for i := range 300 {
 		rows = append(rows, fmt.Sprintf(`[%d,"row %d"]`, i, i))
 	}
-	w.cacheInsight(t, first, time.Now(), rows...)
+	w.RememberInsight(t, first, time.Now(), rows...)
 	board := registry.DashboardFields{Tiles: []registry.TileFields{{Insight: first.ID}, {Text: registry.To(new("text"))}}}
 	for range 44 {
-		i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(first.Query)}, w.key.ID, began)
+		i, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(first.Query)}, w.Key.ID, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		board.Tiles = append(board.Tiles, registry.TileFields{Insight: i.ID})
 	}
-	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, board, w.key.ID, began); err != nil {
+	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, board, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	run := func(params string) []any {
 		t.Helper()
 		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?"+params, "")
-		results, _ := fieldOf(t, answer, "results").([]any)
+		results, _ := apitest.FieldOf(t, answer, "results").([]any)
 		if answer.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", params, answer.Code, answer.Body)
 		}
@@ -185,7 +186,7 @@ func TestTablesOfADashboard(t *testing.T) {
 		"x": "max_result_chars must be an integer.", "-1": "max_result_chars must be zero or greater.", "199": "max_result_chars must be 200 or greater, or zero for the whole table.",
 	} {
 		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?max_result_chars="+given, "")
-		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != want {
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != want {
 			t.Errorf("max_result_chars=%s: %d %s", given, answer.Code, answer.Body)
 		}
 	}
@@ -194,16 +195,16 @@ func TestTablesOfADashboard(t *testing.T) {
 // TestWritesWithoutResults: a successful write is answered as such, whatever happens to the result shown in the answer.
 func TestWritesWithoutResults(t *testing.T) {
 	w, _ := powersWorld(t)
-	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
-	old, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{ // of an older version
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
+	old, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{ // of an older version
 		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": "a"}`)),
-	}, w.key.ID, began)
+	}, w.Key.ID, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := func(answer *httptest.ResponseRecorder) string {
-		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
-		return fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "result"), " ", status["error"], " ", status["error_code"])
+		status, _ := apitest.FieldOf(t, answer, "query_status").(map[string]any)
+		return fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "result"), " ", status["error"], " ", status["error_code"])
 	}
 	const wrong = `{"query": {"kind": "HogQLQuery", "query": "select nosuch"}}`
 	oldRoute := fmt.Sprintf("/api/projects/1/insights/%d/", old.ID)
@@ -217,8 +218,8 @@ func TestWritesWithoutResults(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	if err := w.spend(time.Now()); err != nil {
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	const right = `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`
@@ -226,7 +227,7 @@ func TestWritesWithoutResults(t *testing.T) {
 		t.Errorf("without an allowance: %s", got)
 	}
 	board := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/?refresh=force_blocking", `{"name": "a"}`)
-	if tiles, _ := fieldOf(t, board, "tiles").([]any); board.Code != http.StatusOK || len(tiles) != 1 {
+	if tiles, _ := apitest.FieldOf(t, board, "tiles").([]any); board.Code != http.StatusOK || len(tiles) != 1 {
 		t.Errorf("a dashboard without an allowance: %d %s", board.Code, board.Body)
 	}
 }
@@ -241,15 +242,15 @@ func TestDashboardFromTemplate(t *testing.T) {
 		`{"use_template": null}`:                          "use_template: This field may not be null.",
 	} {
 		answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", body)
-		if got := fmt.Sprintf("%v: %v", fieldOf(t, answer, "attr"), fieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || got != want {
+		if got := fmt.Sprintf("%v: %v", apitest.FieldOf(t, answer, "attr"), apitest.FieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || got != want {
 			t.Errorf("%s: %d %s, want %s", body, answer.Code, got, want)
 		}
 	}
 	answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "Copy", "use_template": "", "use_dashboard": "1", "duplicate_tiles": false}`)
-	if mode := fieldOf(t, answer, "creation_mode"); answer.Code != http.StatusCreated || mode != "duplicate" || len(fieldOf(t, answer, "tiles").([]any)) != 1 {
+	if mode := apitest.FieldOf(t, answer, "creation_mode"); answer.Code != http.StatusCreated || mode != "duplicate" || len(apitest.FieldOf(t, answer, "tiles").([]any)) != 1 {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	if mode := fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
+	if mode := apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
 		t.Errorf("the first dashboard has the creation mode %v", mode)
 	}
 }
@@ -260,7 +261,7 @@ func TestTooManyTiles(t *testing.T) {
 	many := "[" + strings.Repeat("0,", registry.MaxTiles) + "0]"
 	for _, name := range []string{"tiles", "duplicate_tiles"} {
 		answer := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", fmt.Sprintf(`{%q: %s}`, name, many))
-		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != "Ensure this field has no more than 500 elements." {
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != "Ensure this field has no more than 500 elements." {
 			t.Errorf("%s: %d %s", name, answer.Code, answer.Body)
 		}
 	}
@@ -270,9 +271,9 @@ func TestTooManyTiles(t *testing.T) {
 // results. A mistake in the request itself is reported for all.
 func TestMistakenTiles(t *testing.T) {
 	w, good := insightWorld(t)
-	w.loseClickHouse(t)
-	w.cacheInsight(t, good, time.Now(), `[1,"x"]`)
-	action, err := w.rt.registry.CreateAction(t.Context(), w.project.ID, registry.ActionFields{Name: registry.To(new("Joined"))}, w.key.ID, began)
+	w.LoseClickHouse(t)
+	w.RememberInsight(t, good, time.Now(), `[1,"x"]`)
+	action, err := w.Registry.CreateAction(t.Context(), w.Project.ID, registry.ActionFields{Name: registry.To(new("Joined"))}, w.Key.ID, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,16 +285,16 @@ func TestMistakenTiles(t *testing.T) {
 		{`{"kind": "TrendsQuery", "series": "a"}`, "parse_error", ""}, // of an older version
 	}
 	for _, each := range wrong {
-		i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(each.query))}, w.key.ID, began)
+		i, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(each.query))}, w.Key.ID, apitest.Began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		board.Tiles = append(board.Tiles, registry.TileFields{Insight: i.ID})
 	}
-	if _, err := w.rt.registry.UpdateAction(t.Context(), w.project.ID, action.ID, registry.ActionFields{Deleted: registry.To(true)}, began); err != nil {
+	if _, err := w.Registry.UpdateAction(t.Context(), w.Project.ID, action.ID, registry.ActionFields{Deleted: registry.To(true)}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, board, w.key.ID, began); err != nil {
+	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, board, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, method, route, body, member string }{
@@ -302,7 +303,7 @@ func TestMistakenTiles(t *testing.T) {
 		{"a change of it", http.MethodPatch, "1/?refresh=blocking", `{"name": "new"}`, "tiles"},
 	} {
 		answer := w.send(t, tt.method, "/api/projects/1/dashboards/"+tt.route, tt.body)
-		tiles, _ := fieldOf(t, answer, tt.member).([]any)
+		tiles, _ := apitest.FieldOf(t, answer, tt.member).([]any)
 		if answer.Code != http.StatusOK || len(tiles) != 1+len(wrong) {
 			t.Fatalf("%s: %d %s", tt.name, answer.Code, answer.Body)
 		}
@@ -335,10 +336,10 @@ func TestMistakenTiles(t *testing.T) {
 		"1,99":    "400 The dashboard has no insight on a tile 99.",
 	} {
 		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?tile_ids="+url.QueryEscape(ids), "")
-		got := fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "detail"))
+		got := fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "detail"))
 		if answer.Code == http.StatusOK {
 			var ran []string
-			for _, each := range fieldOf(t, answer, "results").([]any) {
+			for _, each := range apitest.FieldOf(t, answer, "results").([]any) {
 				tile := each.(map[string]any)
 				ran = append(ran, fmt.Sprint(tile["id"], "@", tile["order"]))
 			}
@@ -359,8 +360,8 @@ func TestMistakenTiles(t *testing.T) {
 			t.Errorf("%s: %d %s", route, answer.Code, answer.Body)
 		}
 	}
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	if err := w.spend(time.Now()); err != nil {
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/?refresh=force_blocking", ""); answer.Code != http.StatusTooManyRequests {
@@ -372,7 +373,7 @@ func TestMistakenTiles(t *testing.T) {
 func TestInsightOnDashboards(t *testing.T) {
 	w, _ := powersWorld(t)
 	places := func() any {
-		return fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "dashboard_tiles")
+		return apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "dashboard_tiles")
 	}
 	if diff := cmp.Diff([]any{map[string]any{"id": 1.0, "dashboard_id": 1.0, "deleted": nil}}, places()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -390,7 +391,7 @@ func TestInsightOnDashboards(t *testing.T) {
 // TestVariablesOfAnInsight: the query of saved SQL is shown with the existing variables.
 func TestVariablesOfAnInsight(t *testing.T) {
 	w, _ := powersWorld(t)
-	v, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableString}, began)
+	v, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "v", Type: registry.VariableString}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,10 +405,10 @@ func TestVariablesOfAnInsight(t *testing.T) {
 		{"another node", "DataTableNode", old, `{"` + old + `":{"code_name":"v","value":"x","variableId":"` + old + `"},"gone":{"code_name":"w","variableId":"gone"}}`},
 	} {
 		fields := registry.InsightFields{Query: registry.To(json.RawMessage(query(tt.kind, tt.id)))}
-		if _, err := w.rt.registry.UpdateInsight(t.Context(), w.project.ID, 1, fields, false, w.key.ID, began); err != nil {
+		if _, err := w.Registry.UpdateInsight(t.Context(), w.Project.ID, 1, fields, false, w.Key.ID, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
-		shown := fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "query").(map[string]any)
+		shown := apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "query").(map[string]any)
 		got, err := json.Marshal(shown["source"].(map[string]any)["variables"])
 		if err != nil {
 			t.Fatal(err)

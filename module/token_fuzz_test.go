@@ -11,10 +11,10 @@ import (
 // FuzzToken: only the text of a signed token is accepted.
 func FuzzToken(f *testing.F) {
 	w := fencedWorld(f)
-	key, _ := w.newKey(f, w.project.ID, registry.Secret, "endpoint:read")
+	key, _ := w.NewKey(f, w.Project.ID, registry.Secret, "endpoint:read")
 	good := w.forge(f, key, func(*api.Claims) {})
-	snap := w.rt.registry.Snapshot()
-	if err := w.rt.registry.Close(); err != nil { // its background work would look like new coverage to the fuzzer
+	snap := w.Registry.Snapshot()
+	if err := w.Registry.Close(); err != nil { // its background work would look like new coverage to the fuzzer
 		f.Fatal(err)
 	}
 	parts := strings.Split(good, ".")
@@ -23,7 +23,7 @@ func FuzzToken(f *testing.F) {
 	f.Add(parts[0] + "." + parts[1] + ".")
 	f.Add("eyJhbGciOiJub25lIn0." + parts[1] + ".")
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := w.rt.tokens.Find(snap, text)
+		token, err := w.Tokens.Find(snap, text)
 		if (err == nil) != (text == good) || (token == nil) != (err != nil) {
 			t.Errorf("find(%q) = %v, %v", text, token, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -26,7 +27,7 @@ const site = "https://app.example.com"
 func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseRecorder {
 	tb.Helper()
 	as := *w
-	as.secret = secret
+	as.Secret = secret
 	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoint_tokens/", body)
 }
 
@@ -34,7 +35,7 @@ func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseReco
 func (w *world) token(tb testing.TB, secret, body string) string {
 	tb.Helper()
 	answer := w.issue(tb, secret, body)
-	text, _ := fieldOf(tb, answer, "token").(string)
+	text, _ := apitest.FieldOf(tb, answer, "token").(string)
 	if answer.Code != http.StatusCreated || text == "" {
 		tb.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
 	}
@@ -45,7 +46,7 @@ func (w *world) token(tb testing.TB, secret, body string) string {
 func (w *world) runWith(tb testing.TB, token, endpoint, body string, header ...string) *httptest.ResponseRecorder {
 	tb.Helper()
 	as := *w
-	as.secret = token
+	as.Secret = token
 	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint+"/run", body, header...)
 }
 
@@ -57,7 +58,7 @@ func (w *world) rememberRuns(tb testing.TB, customers ...string) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		w.remember(tb, p, time.Now(), fmt.Sprintf("[%d,\"row of %s\"]", i, customer))
+		w.Remember(tb, p, time.Now(), fmt.Sprintf("[%d,\"row of %s\"]", i, customer))
 	}
 }
 
@@ -65,15 +66,15 @@ func (w *world) rememberRuns(tb testing.TB, customers ...string) {
 func outcomeOf(tb testing.TB, answer *httptest.ResponseRecorder) string {
 	tb.Helper()
 	if answer.Code == http.StatusOK {
-		return fmt.Sprint(fieldOf(tb, answer, "results"))
+		return fmt.Sprint(apitest.FieldOf(tb, answer, "results"))
 	}
-	return fmt.Sprintf("%d %s", answer.Code, fieldOf(tb, answer, "detail"))
+	return fmt.Sprintf("%d %s", answer.Code, apitest.FieldOf(tb, answer, "detail"))
 }
 
 func TestTokenRuns(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme", "globex")
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	acme := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
 	globex := w.token(t, secret, `{"endpoints": ["mine", "trend", "mine"], "variables": {"customer": "globex"}, "expires_in": 60}`)
 	trend := w.token(t, secret, `{"endpoints": ["trend"]}`)
@@ -122,14 +123,14 @@ func TestTokenRuns(t *testing.T) {
 // TestTokensRunEndpointsAlone requests everything else with a token. That a token can't issue another is a row of TestIssueMistakes.
 func TestTokensRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read", "query:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read", "query:read")
 	text := w.token(t, secret, `{"endpoints": ["open"]}`)
-	snap := w.rt.registry.Snapshot()
-	token, err := w.rt.tokens.Find(snap, text)
+	snap := w.Registry.Snapshot()
+	token, err := w.Tokens.Find(snap, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rt := range w.rt.api.Routes() {
+	for _, rt := range w.API.Routes() {
 		at := rt.Address()
 		if at.Resource == "endpoint_tokens" {
 			continue
@@ -146,13 +147,13 @@ func TestTokensRunEndpointsAlone(t *testing.T) {
 // forge signs claims as the server would, whatever they are.
 func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)) string {
 	tb.Helper()
-	secret, err := w.rt.registry.TokenSecret(tb.Context(), w.project.ID, began)
+	secret, err := w.Registry.TokenSecret(tb.Context(), w.Project.ID, apitest.Began)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	claims := &api.Claims{
 		RegisteredClaims: jwt.RegisteredClaims{ID: tb.Name(), ExpiresAt: jwt.NewNumericDate(time.Now().Add(time.Hour))},
-		Project:          w.project.ID, Key: key.ID, Endpoints: []string{"mine"}, Variables: json.RawMessage(`{"customer":"acme"}`),
+		Project:          w.Project.ID, Key: key.ID, Endpoints: []string{"mine"}, Variables: json.RawMessage(`{"customer":"acme"}`),
 	}
 	change(claims)
 	text, err := api.Sign(claims, secret, key)
@@ -167,15 +168,15 @@ func TestForgedTokens(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme", "globex")
 	key, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "open")
-	person, _ := w.newKey(t, w.project.ID, registry.Personal, "endpoint:read")
-	other := w.newProject(t)
-	otherKey, _ := w.newKey(t, other.ID, registry.Secret, "endpoint:read")
-	otherSecret, err := w.rt.registry.TokenSecret(t.Context(), other.ID, began)
+	person, _ := w.NewKey(t, w.Project.ID, registry.Personal, "endpoint:read")
+	other := w.NewProject(t)
+	otherKey, _ := w.NewKey(t, other.ID, registry.Secret, "endpoint:read")
+	otherSecret, err := w.Registry.TokenSecret(t.Context(), other.ID, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := w.forge(t, key, func(*api.Claims) {})
-	secret := w.rt.registry.Snapshot().TokenSecrets(w.project.ID)[0]
+	secret := w.Registry.Snapshot().TokenSecrets(w.Project.ID)[0]
 	parts := strings.Split(good, ".")
 	encode := base64.RawURLEncoding.EncodeToString
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -239,7 +240,7 @@ func TestForgedTokens(t *testing.T) {
 		})
 	}
 	as := *w
-	as.secret = good
+	as.Secret = good
 	path := fmt.Sprintf("/api/projects/%d/endpoints/mine/run", other.ID)
 	if answer := as.send(t, http.MethodPost, path, ""); answer.Code != http.StatusForbidden {
 		t.Errorf("a token on another project's address: %d %s", answer.Code, answer.Body)
@@ -252,7 +253,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 	rotate := func(revoke bool) func(*testing.T, *world, *registry.Key) {
 		return func(t *testing.T, w *world, _ *registry.Key) {
 			t.Helper()
-			if _, err := w.rt.registry.RotateTokenSecret(t.Context(), w.project.ID, revoke, began); err != nil {
+			if _, err := w.Registry.RotateTokenSecret(t.Context(), w.Project.ID, revoke, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -265,13 +266,13 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 		{"nothing", func(*testing.T, *world, *registry.Key) {}, works},
 		{"the key is revoked", func(t *testing.T, w *world, key *registry.Key) {
 			t.Helper()
-			if _, err := w.rt.registry.RevokeKey(t.Context(), key.ID, began); err != nil {
+			if _, err := w.Registry.RevokeKey(t.Context(), key.ID, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 		}, revoked},
 		{"the key is rolled", func(t *testing.T, w *world, key *registry.Key) {
 			t.Helper()
-			if _, _, err := w.rt.registry.RollKey(t.Context(), key.ID, nil, began); err != nil {
+			if _, _, err := w.Registry.RollKey(t.Context(), key.ID, nil, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 		}, revoked},
@@ -287,7 +288,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 			for _, warm := range []bool{true, false} {
 				w := fencedWorld(t)
 				w.rememberRuns(t, "acme")
-				key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+				key, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 				token := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}}`)
 				want := tt.want
 				if warm {
@@ -309,10 +310,10 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 
 func TestIssueMistakes(t *testing.T) {
 	w := fencedWorld(t)
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
 	token := w.token(t, acme, `{"endpoints": ["mine"]}`)
-	_, none := w.newKey(t, w.project.ID, registry.Secret, "query:read")
+	_, none := w.NewKey(t, w.Project.ID, registry.Secret, "query:read")
 	const noAccess = "403 You do not have access to this endpoint."
 	for _, tt := range []struct{ name, secret, body, want string }{
 		{"no endpoints", secret, `{}`, "400 This field is required."},
@@ -334,7 +335,7 @@ func TestIssueMistakes(t *testing.T) {
 		{"more endpoints than the key", acme, `{"endpoints": ["mine", "open"]}`, noAccess},
 		{"another value than the key's", acme, `{"endpoints": ["mine"], "variables": {"customer": "globex"}}`, "403 Variable customer: this key fixes its value."},
 		{"a key without the scope", none, `{"endpoints": ["open"]}`, "403 API key missing required scope 'endpoint:read'"},
-		{"a personal key", w.secret, `{"endpoints": ["open"]}`, "403 Tokens are issued to project secret API keys alone"},
+		{"a personal key", w.Secret, `{"endpoints": ["open"]}`, "403 Tokens are issued to project secret API keys alone"},
 		{"a token", token, `{"endpoints": ["mine"]}`, "403 Tokens are issued to project secret API keys alone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -349,23 +350,23 @@ func TestIssueMistakes(t *testing.T) {
 // TestTokenRate: a token has its own rate, and shares its key's rate with all others.
 func TestTokenRate(t *testing.T) {
 	w := fencedWorld(t)
-	key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	snap := w.rt.registry.Snapshot()
+	key, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	snap := w.Registry.Snapshot()
 	find := func(text string) *api.Token {
 		t.Helper()
-		found, err := w.rt.tokens.Find(snap, text)
+		found, err := w.Tokens.Find(snap, text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
 	text := w.token(t, secret, `{"endpoints": ["open"], "rate": "2/h"}`)
-	snap = w.rt.registry.Snapshot()
+	snap = w.Registry.Snapshot()
 	seen := make(chan *api.Token, 16)
 	var all sync.WaitGroup
 	for range cap(seen) {
 		all.Go(func() {
-			found, err := w.rt.tokens.Find(snap, text)
+			found, err := w.Tokens.Find(snap, text)
 			if err != nil {
 				t.Error(err)
 			}
@@ -379,8 +380,8 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *api.Token) error {
-		x := w.rt.Computation(&execution.Caller{Key: &token.Key, Share: token.Share, Project: w.project}, new(execution.Query))
-		place, err := x.Admit(t.Context(), admission.Awaited, began)
+		x := w.Computation(&execution.Caller{Key: &token.Key, Share: token.Share, Project: w.Project}, new(execution.Query))
+		place, err := x.Admit(t.Context(), admission.Awaited, apitest.Began)
 		if err == nil {
 			place.Leave()
 		}
@@ -395,7 +396,7 @@ func TestTokenRate(t *testing.T) {
 	if err := admit(free); err != nil {
 		t.Errorf("another token of the key: %v", err)
 	}
-	for w.count(key, new(execution.Query), began) == nil { // the rest of the key's own rate
+	for w.Count(key, new(execution.Query), apitest.Began) == nil { // the rest of the key's own rate
 	}
 	if err := admit(free); err == nil {
 		t.Error("a token may ask more than its key")
@@ -420,7 +421,7 @@ func TestPreflight(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			as := *w
-			as.secret = "none"
+			as.Secret = "none"
 			answer := as.send(t, http.MethodOptions, "/api/projects/1/"+tt.path, "", tt.header...)
 			h := answer.Header()
 			allowed := h.Get("Access-Control-Allow-Origin")

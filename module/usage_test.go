@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -52,15 +53,15 @@ func usageIn[T any](t *testing.T, w *world, path string) (out T) {
 // TestEndpointUsage runs an endpoint in all ways and reads the counts.
 func TestEndpointUsage(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
-	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
-	e := w.newEndpoint(t, "usage", "select 2")
-	w.newEndpoint(t, "orders_never_run", "select 1")
-	cached, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
+	w.LoseClickHouse(t)
+	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	e := w.NewEndpoint(t, "usage", "select 2")
+	w.NewEndpoint(t, "orders_never_run", "select 1")
+	cached, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 7}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, cached, time.Now(), `[1,"a"]`)
+	w.Remember(t, cached, time.Now(), `[1,"a"]`)
 	for _, run := range []struct {
 		address, body string
 		want          int
@@ -78,7 +79,7 @@ func TestEndpointUsage(t *testing.T) {
 	}
 	got := usageIn[usedEndpoint](t, w, "endpoints/usage/usage/")
 	one := 1.0
-	if got.Day.P50 == nil || *got.Day.P50 <= 0 || got.Last == nil || !got.Since.Equal(began) || len(got.Day.Series.Calls) != 24 || got.Day.Series.Calls[23] != 6 {
+	if got.Day.P50 == nil || *got.Day.P50 <= 0 || got.Last == nil || !got.Since.Equal(apitest.Began) || len(got.Day.Series.Calls) != 24 || got.Day.Series.Calls[23] != 6 {
 		t.Errorf("usage: %+v", got)
 	}
 	got.Day.P50, got.Day.Series = nil, nil
@@ -88,7 +89,7 @@ func TestEndpointUsage(t *testing.T) {
 	if len(got.Versions) != 1 || got.Versions[0].Version != 1 || !got.Versions[0].Current || got.Versions[0].Day.Calls != 4 {
 		t.Errorf("by version: %+v", got.Versions)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/usage/", ""); fieldOf(t, answer, "name") != "usage" {
+	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/usage/", ""); apitest.FieldOf(t, answer, "name") != "usage" {
 		t.Errorf("an endpoint of that name: %d %s", answer.Code, answer.Body)
 	}
 	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/nope/usage/", ""); answer.Code != http.StatusNotFound {
@@ -103,9 +104,9 @@ func TestEndpointUsage(t *testing.T) {
 // TestUsageList: the list has only the endpoints of the caller's project, in the requested order and of the requested kind.
 func TestUsageList(t *testing.T) {
 	w := newWorld(t)
-	w.loseClickHouse(t)
+	w.LoseClickHouse(t)
 	for _, name := range []string{"a_orders", "b_orders", "c_users"} {
-		w.newEndpoint(t, name, "select 1")
+		w.NewEndpoint(t, name, "select 1")
 	}
 	for range 2 {
 		w.send(t, http.MethodPost, "/api/projects/@current/endpoints/b_orders/run", `{"nonsense": 1}`)
@@ -138,20 +139,20 @@ func TestUsageList(t *testing.T) {
 		"?names=a_orders" + strings.Repeat(",x", 1000): "Ask about at most 1000 endpoints at once.",
 	} {
 		answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoint_usage/"+query, "")
-		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != want {
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != want {
 			t.Errorf("%.30s: %d %s", query, answer.Code, answer.Body)
 		}
 	}
 
-	other := w.newProject(t)
-	_, stranger := w.newKey(t, other.ID, registry.Personal, "*")
-	if answer := w.as(t, stranger, http.MethodGet, "/api/projects/@current/endpoint_usage/", ""); fieldOf(t, answer, "count") != 0.0 {
+	other := w.NewProject(t)
+	_, stranger := w.NewKey(t, other.ID, registry.Personal, "*")
+	if answer := w.as(t, stranger, http.MethodGet, "/api/projects/@current/endpoint_usage/", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
 		t.Errorf("another project sees %s", answer.Body)
 	}
 	if answer := w.as(t, stranger, http.MethodGet, "/api/projects/@current/endpoints/a_orders/usage/", ""); answer.Code != http.StatusNotFound {
 		t.Errorf("another project's endpoint: %d %s", answer.Code, answer.Body)
 	}
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, bound := w.boundKey(t, registry.Personal, nil, "a_orders")
 	for who, key := range map[string]string{"a secret key": secret, "a bound key": bound} {
 		for _, path := range []string{"endpoint_usage/", "endpoints/a_orders/usage/"} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -13,13 +14,13 @@ import (
 // then can be shown.
 func FuzzWrites(f *testing.F) {
 	w := newWorld(f)
-	w.loseTables(f, schema.NativeLayout())
-	w.newEndpoint(f, "e", "select 1")
-	v, err := w.rt.registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a", 1]`)}, began)
+	w.LoseTables(f, schema.NativeLayout())
+	w.NewEndpoint(f, "e", "select 1")
+	v, err := w.Registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.Project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a", 1]`)}, apitest.Began)
 	if err != nil {
 		f.Fatal(err)
 	}
-	w.key, w.secret = w.newKey(f, w.project.ID, registry.Personal, "endpoint:write", "insight_variable:write", "action:write", "dashboard:write")
+	w.Key, w.Secret = w.NewKey(f, w.Project.ID, registry.Personal, "endpoint:write", "insight_variable:write", "action:write", "dashboard:write")
 	w.newAction(f, `{"name": "a"}`)
 	const form = 1 << 7 // of the number that says where a body is sent: it is a form
 	targets := []struct{ method, path string }{
@@ -40,7 +41,7 @@ func FuzzWrites(f *testing.F) {
 	}
 	text := registry.TileFields{Text: registry.To(new("text"))}
 	for range 2 {
-		if _, err := w.rt.registry.CreateDashboard(f.Context(), w.project.ID, registry.DashboardFields{Tiles: []registry.TileFields{text, text}}, w.key.ID, began); err != nil {
+		if _, err := w.Registry.CreateDashboard(f.Context(), w.Project.ID, registry.DashboardFields{Tiles: []registry.TileFields{text, text}}, w.Key.ID, apitest.Began); err != nil {
 			f.Fatal(err)
 		}
 	}
