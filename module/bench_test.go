@@ -53,7 +53,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 	w.Remember(b, asked, time.Now(), rows...)
 	_, backend := w.NewKey(b, w.Project.ID, registry.Secret, "endpoint:read")
-	token := w.token(b, backend, `{"endpoints": ["bench"], "origins": ["https://app.example.com"]}`)
+	token := w.NewToken(b, backend, `{"endpoints": ["bench"], "origins": ["https://app.example.com"]}`)
 	cursor, _ := apitest.FieldOf(b, w.send(b, http.MethodPost, "/api/projects/1/endpoints/bench/run", `{"limit": 20}`), "next_cursor").(string)
 	benchmarks := []struct{ name, secret, path, body, accept string }{
 		{"run", w.Secret, "/api/projects/1/endpoints/bench/run", variables, ""},

@@ -20,7 +20,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
-	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
@@ -29,47 +28,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-const minePath = "/api/projects/@current/endpoints/mine/run"
-
-// pagedWorld is a world with five cached rows of a customer, and the cursor of the second page of two rows.
-func pagedWorld(tb testing.TB) (w *world, next string) {
-	tb.Helper()
-	const customer = "acme"
-	w = fencedWorld(tb)
-	w.rememberMine(tb, customer, 1, 5)
-	got := w.send(tb, http.MethodPost, minePath, fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
-	next, _ = apitest.FieldOf(tb, got, "next_cursor").(string)
-	if want := "[[1 row of " + customer + "] [2 row of " + customer + "]]"; outcomeOf(tb, got) != want || len(next) != pagecursor.Length {
-		tb.Fatalf("first page: %s", got.Body)
-	}
-	return w, next
-}
-
-// rememberMine caches rows of a customer, numbered from first to last, as the result of the endpoint mine.
-func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
-	tb.Helper()
-	p, err := w.planAs(w.Key, "mine", fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if !p.Policy(time.Now()).Refs {
-		tb.Error("a paged result is forgotten as soon as it may no longer be served")
-	}
-	var rows []string
-	for i := first; i <= last; i++ {
-		rows = append(rows, fmt.Sprintf(`[%d,"row of %s"]`, i, customer))
-	}
-	w.Remember(tb, p, time.Now(), rows...)
-}
-
-func withCursor(next, more string) string { return fmt.Sprintf(`{"cursor": %q%s}`, next, more) }
-
 // TestCursorPages pages through a result while its key gets other results, in each format, and compares the pages with the original rows.
 func TestCursorPages(t *testing.T) {
 	meanwhile := map[string]func(t *testing.T, w *world){
 		"nothing":                  func(*testing.T, *world) {},
-		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 101, 109) },
-		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 5, 5) },
+		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.RememberMine(t, "acme", 101, 109) },
+		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.RememberMine(t, "acme", 5, 5) },
 		"events are imported":      func(_ *testing.T, w *world) { w.Cache.Purge(w.Project.ID) },
 		"a property gets a type":   func(t *testing.T, w *world) { t.Helper(); w.declare(t) },
 		"there is a newer version": func(t *testing.T, w *world) { t.Helper(); w.publishAnew(t) },
@@ -97,11 +61,11 @@ func TestCursorPages(t *testing.T) {
 				var pages []string
 				for next != "" && len(pages) < 9 {
 					happen(t, w)
-					got := w.send(t, http.MethodPost, minePath+form.path, withCursor(next, form.body))
+					got := w.send(t, http.MethodPost, apitest.MinePath+form.path, apitest.WithCursor(next, form.body))
 					page := got.Body.String()
 					next = got.Header().Get("Next-Cursor")
 					if got.Header().Get("Content-Type") == "application/json" {
-						page = outcomeOf(t, got)
+						page = apitest.OutcomeOf(t, got)
 						next, _ = apitest.FieldOf(t, got, "next_cursor").(string)
 						if more := apitest.FieldOf(t, got, "hasMore"); more != (next != "") {
 							t.Errorf("hasMore %v beside the cursor %q", more, next)
@@ -140,9 +104,11 @@ func (w *world) publishAnew(tb testing.TB) {
 // TestCursorAnswer checks the metadata of a snapshot's answer, and that its page is rendered once.
 func TestCursorAnswer(t *testing.T) {
 	w, next := pagedWorld(t)
-	ask := func() *httptest.ResponseRecorder { return w.send(t, http.MethodGet, minePath+"?cursor="+next, "") }
+	ask := func() *httptest.ResponseRecorder {
+		return w.send(t, http.MethodGet, apitest.MinePath+"?cursor="+next, "")
+	}
 	fresh := ask()
-	byOffset := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`)
+	byOffset := w.send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`)
 	if fresh.Body.String() != byOffset.Body.String() || fresh.Header().Get("Etag") != byOffset.Header().Get("Etag") {
 		t.Errorf("by its cursor %s\nby its offset %s", fresh.Body, byOffset.Body)
 	}
@@ -170,7 +136,7 @@ func TestCursorAnswer(t *testing.T) {
 			t.Errorf("no longer fresh: %s, %v", got.Status, err)
 		}
 	}
-	if got := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 5}`); apitest.FieldOf(t, got, "next_cursor") != nil {
+	if got := w.send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 5}`); apitest.FieldOf(t, got, "next_cursor") != nil {
 		t.Errorf("the whole: %s", got.Body)
 	}
 }
@@ -182,50 +148,50 @@ func TestCursorMistakes(t *testing.T) {
 	changed := []byte(next)
 	changed[40] ^= 1
 	const none, other = "400 This is not a cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
-	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
+	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.CursorOwner(t, "mine")))
 	tests := []struct{ name, path, body, want, attr string }{
-		{"offset", "", withCursor(next, `, "offset": 2`), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
-		{"offset in the query string", "?offset=0", withCursor(next, ""), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
-		{"limit 0", "", withCursor(next, `, "limit": 0`), "400 Invalid limit parameter: 0", "limit"},
-		{"refresh", "", withCursor(next, `, "refresh": "force"`), "400 A cursor pages through rows that are there: refresh cannot be 'force'.", "refresh"},
-		{"another version", "", withCursor(next, `, "version": 2`), "400 The cursor pages through rows of version 1.", "version"},
-		{"another value", "", withCursor(next, `, "variables": {"customer": "globex"}`), other, "variables"},
-		{"no value", "", withCursor(next, `, "variables": {"customer": null}`), other, "variables"},
-		{"an unknown variable", "", withCursor(next, `, "variables": {"plan": 1}`), "400 Unknown variable(s): plan", "variables"},
-		{"overrides", "", withCursor(next, `, "filters_override": {}`), "400 Not allowed for HogQL endpoints. Use variables instead.", "filters_override"},
-		{"a file of ClickHouse", ".parquet", withCursor(next, ""), "400 parquet has no cursors: ask for the whole file, or for csv or ndjson.", "format"},
+		{"offset", "", apitest.WithCursor(next, `, "offset": 2`), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
+		{"offset in the query string", "?offset=0", apitest.WithCursor(next, ""), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
+		{"limit 0", "", apitest.WithCursor(next, `, "limit": 0`), "400 Invalid limit parameter: 0", "limit"},
+		{"refresh", "", apitest.WithCursor(next, `, "refresh": "force"`), "400 A cursor pages through rows that are there: refresh cannot be 'force'.", "refresh"},
+		{"another version", "", apitest.WithCursor(next, `, "version": 2`), "400 The cursor pages through rows of version 1.", "version"},
+		{"another value", "", apitest.WithCursor(next, `, "variables": {"customer": "globex"}`), other, "variables"},
+		{"no value", "", apitest.WithCursor(next, `, "variables": {"customer": null}`), other, "variables"},
+		{"an unknown variable", "", apitest.WithCursor(next, `, "variables": {"plan": 1}`), "400 Unknown variable(s): plan", "variables"},
+		{"overrides", "", apitest.WithCursor(next, `, "filters_override": {}`), "400 Not allowed for HogQL endpoints. Use variables instead.", "filters_override"},
+		{"a file of ClickHouse", ".parquet", apitest.WithCursor(next, ""), "400 parquet has no cursors: ask for the whole file, or for csv or ndjson.", "format"},
 		{"no text", "", `{"cursor": 5}`, "400 Not a valid string.", "cursor"},
 		{"an empty text", "", `{"cursor": ""}`, none, "cursor"},
 		{"an empty parameter", "?cursor=", ``, none, "cursor"},
-		{"a cut one", "", withCursor(next[:79], ""), none, "cursor"},
-		{"a longer one", "", withCursor(next+"A", ""), none, "cursor"},
-		{"line breaks", "", withCursor(next[:78]+"\n\n", ""), none, "cursor"},
-		{"a changed one", "", withCursor(string(changed), ""), none, "cursor"},
-		{"something else", "", withCursor(strings.Repeat("A", pagecursor.Length), ""), none, "cursor"},
-		{"no letters of a cursor", "", withCursor(strings.Repeat("ä", pagecursor.Length/2), ""), none, "cursor"},
-		{"rows that are not kept", "", withCursor(gone, ""), "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor.", "cursor"},
+		{"a cut one", "", apitest.WithCursor(next[:79], ""), none, "cursor"},
+		{"a longer one", "", apitest.WithCursor(next+"A", ""), none, "cursor"},
+		{"line breaks", "", apitest.WithCursor(next[:78]+"\n\n", ""), none, "cursor"},
+		{"a changed one", "", apitest.WithCursor(string(changed), ""), none, "cursor"},
+		{"something else", "", apitest.WithCursor(strings.Repeat("A", pagecursor.Length), ""), none, "cursor"},
+		{"no letters of a cursor", "", apitest.WithCursor(strings.Repeat("ä", pagecursor.Length/2), ""), none, "cursor"},
+		{"rows that are not kept", "", apitest.WithCursor(gone, ""), "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor.", "cursor"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
-				got := w.send(t, http.MethodPost, minePath+tt.path, tt.body)
-				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{outcomeOf(t, got), apitest.FieldOf(t, got, "attr")}); diff != "" {
+				got := w.send(t, http.MethodPost, apitest.MinePath+tt.path, tt.body)
+				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{apitest.OutcomeOf(t, got), apitest.FieldOf(t, got, "attr")}); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
 		})
 	}
-	if got := w.send(t, http.MethodPost, minePath, withCursor(gone, "")); apitest.FieldOf(t, got, "code") != "cursor_expired" || apitest.FieldOf(t, got, "type") != "invalid_request" {
+	if got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(gone, "")); apitest.FieldOf(t, got, "code") != "cursor_expired" || apitest.FieldOf(t, got, "type") != "invalid_request" {
 		t.Errorf("%s", got.Body)
 	}
-	if got := w.send(t, http.MethodPost, minePath, withCursor(next, "")); got.Code != http.StatusOK {
+	if got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, "")); got.Code != http.StatusOK {
 		t.Errorf("and still: %d %s", got.Code, got.Body)
 	}
 	off := false
 	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "mine", registry.EndpointUpdate{Version: 1, Active: &off}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := outcomeOf(t, w.send(t, http.MethodPost, minePath, withCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
+	if got, want := apitest.OutcomeOf(t, w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
 		t.Errorf("a version that was switched off: %s", got)
 	}
 }
@@ -270,7 +236,7 @@ func elsewhere(tb testing.TB, cursor string) string {
 func TestCursorOfAnotherServer(t *testing.T) {
 	w, next := pagedWorld(t)
 	foreign := elsewhere(t, next)
-	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
+	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.CursorOwner(t, "mine")))
 	changed := []byte(next)
 	changed[40] ^= 1
 	// its returns the other server's answer to one of its cursors.
@@ -333,11 +299,11 @@ func TestCursorOfAnotherServer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w.Peers = tt.other
 			defer func() { w.Peers = nil }()
-			got := w.send(t, http.MethodPost, minePath, withCursor(foreign, ""))
+			got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(foreign, ""))
 			if following, _ := apitest.FieldOf(t, got, "next_cursor").(string); got.Code == http.StatusOK && following[:10] != foreign[:10] {
 				t.Errorf("the next cursor is %q, want one of the other server", following)
 			}
-			if out := outcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
+			if out := apitest.OutcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
 				t.Errorf("%s, Retry-After %q; want %s, %q", out, got.Header().Get("Retry-After"), tt.want, tt.repeat)
 			}
 		})
@@ -358,42 +324,35 @@ func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
 	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(edited))), edited, body[4+length:])
 }
 
-// owner returns the owner of the cursors of an endpoint for the world's key.
-func (w *world) owner(tb testing.TB, endpoint string) []byte {
-	tb.Helper()
-	e := w.Registry.Snapshot().Endpoint(w.Project.ID, endpoint)
-	return endpoints.CursorOwner(w.Project.ID, e.ID, w.Key.Fixed)
-}
-
 // TestCursorsAreNoKeys gives a cursor to callers that may not have its rows, and to callers that may.
 func TestCursorsAreNoKeys(t *testing.T) {
 	w, next := pagedWorld(t)
-	w.publishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
+	w.PublishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
 	const none = "400 This is not a cursor of this endpoint."
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
-	_, globex := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})
-	_, twinOnly := w.boundKey(t, registry.Secret, nil, "twin")
+	_, acme := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	_, globex := w.BoundKey(t, registry.Secret, map[string]any{"customer": "globex"})
+	_, twinOnly := w.BoundKey(t, registry.Secret, nil, "twin")
 	tokenOf := func(key, customer string) string {
-		return w.token(t, key, `{"endpoints": ["mine"], "variables": {"customer": "`+customer+`"}}`)
+		return w.NewToken(t, key, `{"endpoints": ["mine"], "variables": {"customer": "`+customer+`"}}`)
 	}
 	other := *w
 	other.Project = w.NewProject(t)
 	other.NewEndpoint(t, "mine", "select n from events")
 	_, stranger := w.NewKey(t, other.Project.ID, registry.Personal, "endpoint:read")
 
-	w.rememberRuns(t, "acme") // as run with a key bound to acme
+	w.RememberRuns(t, "acme") // as run with a key bound to acme
 	as := func(secret string) *world {
 		caller := *w
 		caller.Secret = secret
 		return &caller
 	}
-	p, err := w.planAs(&registry.Key{Fixed: `{"customer":"acme"}`}, "mine", `{"limit": 1}`)
+	p, err := w.PlanAs(&registry.Key{Fixed: `{"customer":"acme"}`}, "mine", `{"limit": 1}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
-	bound, _ := apitest.FieldOf(t, as(acme).send(t, http.MethodPost, minePath, `{"limit": 1}`), "next_cursor").(string)
+	bound, _ := apitest.FieldOf(t, as(acme).send(t, http.MethodPost, apitest.MinePath, `{"limit": 1}`), "next_cursor").(string)
 	if len(bound) != pagecursor.Length {
 		t.Fatal("a bound key got no cursor")
 	}
@@ -401,7 +360,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	for _, tt := range []struct{ name, secret, endpoint, cursor, want string }{
 		{"who got it", w.Secret, "mine", next, rows},
 		{"another key that may run it", secret, "mine", next, rows},
-		{"a token without fixed variables", w.token(t, secret, `{"endpoints": ["mine"]}`), "mine", next, rows},
+		{"a token without fixed variables", w.NewToken(t, secret, `{"endpoints": ["mine"]}`), "mine", next, rows},
 		{"a key of the same customer", acme, "mine", next, none},
 		{"a key of another customer", globex, "mine", next, none},
 		{"a token of another customer", tokenOf(secret, "globex"), "mine", next, none},
@@ -412,25 +371,25 @@ func TestCursorsAreNoKeys(t *testing.T) {
 		{"no key", "phx_x", "mine", next, "401 Personal API key found in request Authorization header is invalid."},
 		{"bound: who got it", acme, "mine", bound, boundRows},
 		{"bound: a token of the same customer", tokenOf(secret, "acme"), "mine", bound, boundRows},
-		{"bound: a token of a bound key", w.token(t, acme, `{"endpoints": ["mine"]}`), "mine", bound, boundRows},
+		{"bound: a token of a bound key", w.NewToken(t, acme, `{"endpoints": ["mine"]}`), "mine", bound, boundRows},
 		{"bound: a key of another customer", globex, "mine", bound, none},
 		{"bound: a token of another customer", tokenOf(secret, "globex"), "mine", bound, none},
 		{"bound: a key without fixed variables", secret, "mine", bound, none},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
-				got := as(tt.secret).send(t, http.MethodPost, "/api/projects/@current/endpoints/"+tt.endpoint+"/run", withCursor(tt.cursor, ""))
-				if outcomeOf(t, got) != tt.want {
+				got := as(tt.secret).send(t, http.MethodPost, "/api/projects/@current/endpoints/"+tt.endpoint+"/run", apitest.WithCursor(tt.cursor, ""))
+				if apitest.OutcomeOf(t, got) != tt.want {
 					t.Errorf("%d %s, want %s", got.Code, got.Body, tt.want)
 				}
 			}
 		})
 	}
-	fixed := as(acme).send(t, http.MethodPost, minePath, withCursor(bound, `, "variables": {"customer": "globex"}`))
-	if want := "403 Variable customer: this key fixes its value."; outcomeOf(t, fixed) != want {
-		t.Errorf("a bound key with another value: %s, want %s", outcomeOf(t, fixed), want)
+	fixed := as(acme).send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(bound, `, "variables": {"customer": "globex"}`))
+	if want := "403 Variable customer: this key fixes its value."; apitest.OutcomeOf(t, fixed) != want {
+		t.Errorf("a bound key with another value: %s, want %s", apitest.OutcomeOf(t, fixed), want)
 	}
-	draft := as(secret).send(t, http.MethodPost, minePath, withCursor(w.draftCursor(t), ""))
+	draft := as(secret).send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(w.draftCursor(t), ""))
 	if draft.Code != http.StatusNotFound {
 		t.Errorf("a cursor of a draft for a secret key: %d %s", draft.Code, draft.Body)
 	}
@@ -445,13 +404,13 @@ func (w *world) draftCursor(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := w.planAs(w.Key, "mine", `{"limit": 1, "version": 2}`)
+	p, err := w.PlanAs(w.Key, "mine", `{"limit": 1, "version": 2}`)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w.Remember(tb, p, time.Now(), `[1,"draft"]`, `[2,"draft"]`)
-	next, _ := apitest.FieldOf(tb, w.send(tb, http.MethodPost, minePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
-	if got := outcomeOf(tb, w.send(tb, http.MethodPost, minePath, withCursor(next, ""))); got != "[[2 draft]]" {
+	next, _ := apitest.FieldOf(tb, w.send(tb, http.MethodPost, apitest.MinePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
+	if got := apitest.OutcomeOf(tb, w.send(tb, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))); got != "[[2 draft]]" {
 		tb.Fatalf("a draft for its author: %s", got)
 	}
 	return next

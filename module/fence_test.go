@@ -15,70 +15,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// fencedWorld returns a world with variables, endpoints that use them, and one that does not.
-func fencedWorld(tb testing.TB) *world {
-	tb.Helper()
-	w := newWorld(tb)
-	for name, typ := range map[string]registry.VariableType{"customer": registry.VariableString, "seats": registry.VariableNumber, "plans": registry.VariableList} {
-		if _, err := w.Registry.CreateVariable(tb.Context(), registry.NewVariable{Project: w.Project.ID, Name: name, Type: typ, IsMulti: name == "plans"}, apitest.Began); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	w.NewEndpoint(tb, "open", "select n from events")
-	w.publishWith(tb, "mine", "select n from events where properties.customer = {variables.customer}", "customer")
-	w.publishWith(tb, "seats", "select n from events where properties.seats = {variables.seats}", "seats")
-	w.publishWith(tb, "plans", "select n from events where properties.plan in {variables.plans}", "plans")
-	w.publishWith(tb, "declared", "select n from events", "customer")
-	_, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "trend", Query: []byte(
-		`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "breakdownFilter": {"breakdown": "customer", "breakdown_type": "event"}}`)}, apitest.Began)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return w
-}
-
-// publishWith publishes an endpoint whose stored query declares a variable.
-func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
-	tb.Helper()
-	def := w.Registry.Snapshot().VariableByCode(w.Project.ID, code)
-	_, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: name, Query: jsontext.Append(nil, map[string]any{
-		"kind": "HogQLQuery", "query": hogql, "variables": map[string]any{def.ID: map[string]any{"variableId": def.ID, "code_name": code}},
-	})}, apitest.Began)
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// boundKey creates a key with fixed variables.
-func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]any, endpoints ...string) (*registry.Key, string) {
-	tb.Helper()
-	key, secret, err := w.Registry.CreateKey(tb.Context(), registry.NewKey{
-		Project: w.Project.ID, Kind: kind, Scopes: []string{"endpoint:read"}, Fixed: fixed, Endpoints: endpoints,
-	}, apitest.Began)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return w.Registry.Snapshot().KeyByID(w.Project.ID, key.ID), secret
-}
-
-// planAs plans a run of an endpoint for a key.
-func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, error) {
-	rq := w.Asks(http.MethodPost, "/")
-	rq.Key, rq.In.At = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
-	return rq.PlanRun(rq.Snapshot.Endpoint(w.Project.ID, endpoint), []byte(body))
-}
 
 // TestFenceHoldsForEveryRequest tries to bypass a key's fixed variables.
 func TestFenceHoldsForEveryRequest(t *testing.T) {
 	w := fencedWorld(t)
-	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
-	five, _ := w.boundKey(t, registry.Personal, map[string]any{"seats": 5})
-	several, _ := w.boundKey(t, registry.Secret, map[string]any{"plans": []any{"pro", "team"}})
-	listed, _ := w.boundKey(t, registry.Secret, nil, "trend")
+	acme, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	five, _ := w.BoundKey(t, registry.Personal, map[string]any{"seats": 5})
+	several, _ := w.BoundKey(t, registry.Secret, map[string]any{"plans": []any{"pro", "team"}})
+	listed, _ := w.BoundKey(t, registry.Secret, nil, "trend")
 	const (
 		denied = "403 permission_denied: You do not have access to this endpoint."
 		other  = "403 permission_denied: Variable customer: this key fixes its value. (variables)"
@@ -127,7 +73,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := w.planAs(tt.key, tt.endpoint, tt.body)
+			p, err := w.PlanAs(tt.key, tt.endpoint, tt.body)
 			var got string
 			if err != nil {
 				refused := api.ErrorOf(err)
@@ -164,8 +110,8 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 	const body, path = `{"limit": 10}`, "/api/projects/@current/endpoints/mine/run"
 	for i, customer := range []string{"acme", "globex", "acme\x00"} {
 		var key *registry.Key
-		key, secrets[i] = w.boundKey(t, registry.Secret, map[string]any{"customer": customer})
-		p, err := w.planAs(key, "mine", body)
+		key, secrets[i] = w.BoundKey(t, registry.Secret, map[string]any{"customer": customer})
+		p, err := w.PlanAs(key, "mine", body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,9 +145,9 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 // TestRecallBelievesNoOtherFence stores a plan under a request of a key with other fixed variables: it is not used.
 func TestRecallBelievesNoOtherFence(t *testing.T) {
 	w := fencedWorld(t)
-	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
-	globex, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})
-	p, err := w.planAs(acme, "mine", "")
+	acme, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	globex, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "globex"})
+	p, err := w.PlanAs(acme, "mine", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,9 +192,9 @@ func runsEndpoint(at api.Address) bool {
 func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
 	bound := *w
-	bound.Key, bound.Secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
+	bound.Key, bound.Secret = w.BoundKey(t, registry.Personal, map[string]any{"customer": "acme"})
 	named := *w
-	named.Key, named.Secret = w.boundKey(t, registry.Personal, nil, "open")
+	named.Key, named.Secret = w.BoundKey(t, registry.Personal, nil, "open")
 	for _, rt := range w.API.Routes() {
 		for _, key := range []registry.Key{*bound.Key, *named.Key} {
 			key.Scopes = []string{"*"}
@@ -283,13 +229,13 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 // TestDebugShowsABoundKeyNothing: an endpoint's SQL is only for its author.
 func TestDebugShowsABoundKeyNothing(t *testing.T) {
 	w := fencedWorld(t)
-	named, secret := w.boundKey(t, registry.Secret, nil, "open")
-	p, err := w.planAs(w.Key, "open", `{"debug": true}`)
+	named, secret := w.BoundKey(t, registry.Secret, nil, "open")
+	p, err := w.PlanAs(w.Key, "open", `{"debug": true}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Remember(t, p, time.Now(), `[1,"x"]`)
-	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.Key != p.Key {
+	if q, err := w.PlanAs(named, "open", `{"debug": true}`); err != nil || q.Key != p.Key {
 		t.Fatalf("a key that fixes nothing has a result of its own: %v", err)
 	}
 	const path = "/api/projects/@current/endpoints/open/run"

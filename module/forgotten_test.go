@@ -5,13 +5,15 @@ import (
 	goruntime "runtime"
 	"testing"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 )
 
 // TestForgottenEndpointIsFreed: the remembered requests of a deleted endpoint do not keep its runs in memory.
 func TestForgottenEndpointIsFreed(t *testing.T) {
 	w, _ := pagedWorld(t)
 	for range 2 { // the second uses the plan of the first
-		if answer := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`); answer.Code != http.StatusOK {
+		if answer := w.send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`); answer.Code != http.StatusOK {
 			t.Fatalf("%d %s", answer.Code, answer.Body)
 		}
 	}

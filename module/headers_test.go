@@ -7,28 +7,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestHeadersAreItsOwn: a replacement by Caddy's header directive writes into the values of a response's headers, and must not change those of the next response.
 func TestHeadersAreItsOwn(t *testing.T) {
 	w := fencedWorld(t)
-	w.rememberRuns(t, "acme")
-	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	text := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["https://app.example.com"]}`)
+	w.RememberRuns(t, "acme")
+	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
+	text := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["https://app.example.com"]}`)
 	token := []string{"Authorization", "Bearer " + text, "Origin", "https://app.example.com"}
 	for _, tt := range []struct {
 		name, method, path, body string
 		header                   []string
 		want                     int
 	}{
-		{"a hit", http.MethodPost, minePath, "", token, http.StatusOK},
-		{"a compressed hit", http.MethodGet, minePath, "", append(token, "Accept-Encoding", "gzip"), http.StatusOK},
+		{"a hit", http.MethodPost, apitest.MinePath, "", token, http.StatusOK},
+		{"a compressed hit", http.MethodGet, apitest.MinePath, "", append(token, "Accept-Encoding", "gzip"), http.StatusOK},
 		{"rows as objects", http.MethodPost, "/api/projects/@current/endpoints/mine/run.objects", "", token, http.StatusOK},
-		{"a preflight", http.MethodOptions, minePath, "", []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}, http.StatusNoContent},
-		{"another method", http.MethodDelete, minePath, "", nil, http.StatusMethodNotAllowed},
+		{"a preflight", http.MethodOptions, apitest.MinePath, "", []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}, http.StatusNoContent},
+		{"another method", http.MethodDelete, apitest.MinePath, "", nil, http.StatusMethodNotAllowed},
 		{"no such route", http.MethodGet, "/api/nothing", "", nil, http.StatusNotFound},
-		{"an error", http.MethodPost, minePath, `{`, token, http.StatusBadRequest},
+		{"an error", http.MethodPost, apitest.MinePath, `{`, token, http.StatusBadRequest},
 	} {
 		first := w.send(t, tt.method, tt.path, tt.body, tt.header...)
 		if first.Code != tt.want {

@@ -143,7 +143,7 @@ func TestPersonalKeyMistakes(t *testing.T) {
 	if list := w.send(t, http.MethodGet, personalKeysPath, ""); strings.Contains(list.Body.String(), stranger.ID) || strings.Contains(list.Body.String(), secret.ID) {
 		t.Errorf("the list has other keys: %s", list.Body)
 	}
-	_, bound := w.boundKey(t, registry.Personal, nil, "a")
+	_, bound := w.BoundKey(t, registry.Personal, nil, "a")
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
 	for who, text := range map[string]string{"a bound key": bound, "a reader": reader} {
 		if answer := w.as(t, text, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["project:read"]}`); answer.Code != http.StatusForbidden {

@@ -110,33 +110,6 @@ var powerless = strings.Fields(`
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project GET_/feature_flag/local_evaluation`)
 
-// powersWorld returns a world with one of each thing that the table of powers names.
-func powersWorld(t *testing.T) (*world, *registry.Key) {
-	t.Helper()
-	w, i := insightWorld(t)
-	w.LoseClickHouse(t)
-	w.NewEndpoint(t, "mine", "select 1")
-	tile := registry.TileFields{Insight: i.ID}
-	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, registry.DashboardFields{Tiles: []registry.TileFields{tile}}, w.Key.ID, apitest.Began); err != nil {
-		t.Fatal(err)
-	}
-	trend, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{
-		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "$pageview"}]}`)),
-	}, w.Key.ID, apitest.Began)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Registry.CreateAlert(t.Context(), w.Project.ID, registry.AlertFields{
-		Insight: registry.To(trend.ID), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)),
-		Config:    registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)),
-		Threshold: registry.To(json.RawMessage(`{"type": "absolute", "bounds": {"upper": 1}}`)),
-	}, w.Key.ID, apitest.Began); err != nil {
-		t.Fatal(err)
-	}
-	secret, _ := w.NewKey(t, w.Project.ID, registry.Secret, "query:read")
-	return w, secret
-}
-
 // target returns the address of a row of the table of powers.
 func (w *world) target(text string, secret *registry.Key) string {
 	alert := w.Registry.Snapshot().Alerts(w.Project.ID)[0]
@@ -260,7 +233,7 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 		{"an unknown scope", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, outcomeOf(t, w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body))); diff != "" {
+			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -163,10 +163,10 @@ func TestQuotasOfTokens(t *testing.T) {
 	w.Limits = execution.NewLimiter(Rate{Queries: 9, Per: time.Hour})
 	w.NewEndpoint(t, "orders", "select 1")
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	token := w.token(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
+	token := w.NewToken(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
 	const policy = `"key";q=9;w=3600, "token";q=1;w=60`
 	for _, want := range []string{"503 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 1`, "429 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 60`} {
-		answer := w.runWith(t, token, "orders", `{}`, "Origin", site)
+		answer := w.RunWith(t, token, "orders", `{}`, "Origin", site)
 		if diff := cmp.Diff(want, left(answer)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

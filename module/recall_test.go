@@ -266,7 +266,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 				change(round)
 				done.Store(int64(round))
 				must[*registry.Annotation](t)(w.Registry.CreateAnnotation(t.Context(), w.Project.ID, registry.AnnotationFields{At: registry.To(apitest.Began)}, "", apitest.Began))
-				p, err := w.planAs(w.Key, "e", `{"limit": 10}`)
+				p, err := w.PlanAs(w.Key, "e", `{"limit": 10}`)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -304,7 +304,7 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.NewEndpoint(t, "e", "select 1")
-			p, err := w.planAs(w.Key, "e", "")
+			p, err := w.PlanAs(w.Key, "e", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +318,7 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 					readers.Go(func() {
 						for {
 							after := taken.Load()
-							code := w.runWith(t, secret, "e", "").Code
+							code := w.RunWith(t, secret, "e", "").Code
 							switch {
 							case after && code != tt.want:
 								t.Errorf("answered %d after the key was %s, want %d", code, tt.name, tt.want)

@@ -17,7 +17,7 @@ const secretKeysPath = "/api/projects/@current/project_secret_api_keys/"
 // TestSecretKeyLife creates a key over the API, uses, changes, rolls and deletes it.
 func TestSecretKeyLife(t *testing.T) {
 	w := fencedWorld(t)
-	w.rememberRuns(t, "acme")
+	w.RememberRuns(t, "acme")
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
 	made := w.send(t, http.MethodPost, secretKeysPath, `{"label": "Acme", "scopes": ["endpoint:read"], "fixed": {"customer": "acme"}, "endpoints": ["mine"]}`)
 	value, _ := apitest.FieldOf(t, made, "value").(string)
@@ -40,8 +40,8 @@ func TestSecretKeyLife(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	w.rememberRuns(t, "acme")
-	if got := outcomeOf(t, w.runWith(t, value, "mine", "")); got != "[[0 row of acme]]" {
+	w.RememberRuns(t, "acme")
+	if got := apitest.OutcomeOf(t, w.RunWith(t, value, "mine", "")); got != "[[0 row of acme]]" {
 		t.Errorf("a run: %s", got)
 	}
 	if back := w.send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
@@ -55,9 +55,9 @@ func TestSecretKeyLife(t *testing.T) {
 	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
 		t.Errorf("rolling: %d %s", rolled.Code, rolled.Body)
 	}
-	w.rememberRuns(t, "acme")
+	w.RememberRuns(t, "acme")
 	for text, want := range map[string]int{value: 401, next: 200} {
-		if answer := w.runWith(t, text, "mine", ""); answer.Code != want {
+		if answer := w.RunWith(t, text, "mine", ""); answer.Code != want {
 			t.Errorf("a run after rolling: %d %s, want %d", answer.Code, answer.Body, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestSecretKeyLife(t *testing.T) {
 			t.Errorf("%s of a deleted key: %d", method, answer.Code)
 		}
 	}
-	if answer := w.runWith(t, next, "mine", ""); answer.Code != http.StatusUnauthorized {
+	if answer := w.RunWith(t, next, "mine", ""); answer.Code != http.StatusUnauthorized {
 		t.Errorf("a run after deleting: %d", answer.Code)
 	}
 }
@@ -81,7 +81,7 @@ func TestSecretKeyMistakes(t *testing.T) {
 	w := fencedWorld(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
 	person := w.Key.ID
-	bound, boundText := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine")
+	bound, boundText := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine")
 	elsewhere, _ := w.NewKey(t, w.NewProject(t).ID, registry.Secret, "endpoint:read")
 	if answer := w.send(t, http.MethodPost, secretKeysPath, `{"label": "taken", "scopes": ["endpoint:read"]}`); answer.Code != http.StatusCreated {
 		t.Fatalf("creating: %d %s", answer.Code, answer.Body)
@@ -108,7 +108,7 @@ func TestSecretKeyMistakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			answer := w.send(t, tt.method, secretKeysPath+tt.path, tt.body)
-			if diff := cmp.Diff(tt.want, outcomeOf(t, answer)); diff != "" {
+			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, answer)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -23,61 +22,13 @@ import (
 
 const site = "https://app.example.com"
 
-// issue requests a token with a secret key.
-func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseRecorder {
-	tb.Helper()
-	as := *w
-	as.Secret = secret
-	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoint_tokens/", body)
-}
-
-// token requests a token, which must be issued.
-func (w *world) token(tb testing.TB, secret, body string) string {
-	tb.Helper()
-	answer := w.issue(tb, secret, body)
-	text, _ := apitest.FieldOf(tb, answer, "token").(string)
-	if answer.Code != http.StatusCreated || text == "" {
-		tb.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
-	}
-	return text
-}
-
-// runWith runs an endpoint with a token.
-func (w *world) runWith(tb testing.TB, token, endpoint, body string, header ...string) *httptest.ResponseRecorder {
-	tb.Helper()
-	as := *w
-	as.Secret = token
-	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint+"/run", body, header...)
-}
-
-// rememberRuns caches a row for each customer.
-func (w *world) rememberRuns(tb testing.TB, customers ...string) {
-	tb.Helper()
-	for i, customer := range customers {
-		p, err := w.planAs(&registry.Key{Fixed: `{"customer":"` + customer + `"}`}, "mine", "")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		w.Remember(tb, p, time.Now(), fmt.Sprintf("[%d,\"row of %s\"]", i, customer))
-	}
-}
-
-// outcomeOf returns the status and the detail of an answer, or its rows.
-func outcomeOf(tb testing.TB, answer *httptest.ResponseRecorder) string {
-	tb.Helper()
-	if answer.Code == http.StatusOK {
-		return fmt.Sprint(apitest.FieldOf(tb, answer, "results"))
-	}
-	return fmt.Sprintf("%d %s", answer.Code, apitest.FieldOf(tb, answer, "detail"))
-}
-
 func TestTokenRuns(t *testing.T) {
 	w := fencedWorld(t)
-	w.rememberRuns(t, "acme", "globex")
+	w.RememberRuns(t, "acme", "globex")
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	acme := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
-	globex := w.token(t, secret, `{"endpoints": ["mine", "trend", "mine"], "variables": {"customer": "globex"}, "expires_in": 60}`)
-	trend := w.token(t, secret, `{"endpoints": ["trend"]}`)
+	acme := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
+	globex := w.NewToken(t, secret, `{"endpoints": ["mine", "trend", "mine"], "variables": {"customer": "globex"}, "expires_in": 60}`)
+	trend := w.NewToken(t, secret, `{"endpoints": ["trend"]}`)
 	const denied = "403 You do not have access to this endpoint."
 	for _, tt := range []struct {
 		name, token, endpoint, body, origin string
@@ -106,8 +57,8 @@ func TestTokenRuns(t *testing.T) {
 			if tt.origin != "" {
 				header = []string{"Origin", tt.origin}
 			}
-			answer := w.runWith(t, tt.token, tt.endpoint, tt.body, header...)
-			if diff := cmp.Diff([2]string{tt.want, tt.allowed}, [2]string{outcomeOf(t, answer), answer.Header().Get("Access-Control-Allow-Origin")}); diff != "" {
+			answer := w.RunWith(t, tt.token, tt.endpoint, tt.body, header...)
+			if diff := cmp.Diff([2]string{tt.want, tt.allowed}, [2]string{apitest.OutcomeOf(t, answer), answer.Header().Get("Access-Control-Allow-Origin")}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !strings.Contains(answer.Header().Get("Vary"), "Origin") && (tt.origin != "" && tt.token == acme) {
@@ -124,7 +75,7 @@ func TestTokenRuns(t *testing.T) {
 func TestTokensRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read", "query:read")
-	text := w.token(t, secret, `{"endpoints": ["open"]}`)
+	text := w.NewToken(t, secret, `{"endpoints": ["open"]}`)
 	snap := w.Registry.Snapshot()
 	token, err := w.Tokens.Find(snap, text)
 	if err != nil {
@@ -166,8 +117,8 @@ func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)
 // TestForgedTokens sends tokens that are not ours, and tokens that we would never issue.
 func TestForgedTokens(t *testing.T) {
 	w := fencedWorld(t)
-	w.rememberRuns(t, "acme", "globex")
-	key, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "open")
+	w.RememberRuns(t, "acme", "globex")
+	key, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "open")
 	person, _ := w.NewKey(t, w.Project.ID, registry.Personal, "endpoint:read")
 	other := w.NewProject(t)
 	otherKey, _ := w.NewKey(t, other.ID, registry.Secret, "endpoint:read")
@@ -233,7 +184,7 @@ func TestForgedTokens(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 { // verified, then remembered
-				if diff := cmp.Diff(tt.want, outcomeOf(t, w.runWith(t, tt.token, "mine", ""))); diff != "" {
+				if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, w.RunWith(t, tt.token, "mine", ""))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
@@ -287,20 +238,20 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, warm := range []bool{true, false} {
 				w := fencedWorld(t)
-				w.rememberRuns(t, "acme")
+				w.RememberRuns(t, "acme")
 				key, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-				token := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}}`)
+				token := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}}`)
 				want := tt.want
 				if warm {
-					if got := outcomeOf(t, w.runWith(t, token, "mine", "")); got != works {
+					if got := apitest.OutcomeOf(t, w.RunWith(t, token, "mine", "")); got != works {
 						t.Fatalf("before: %s", got)
 					}
 				} else if want == revoked {
 					want = "401 The token is invalid." // the token was never seen while it was valid
 				}
 				tt.do(t, w, key)
-				w.rememberRuns(t, "acme")
-				if got := outcomeOf(t, w.runWith(t, token, "mine", "")); got != want {
+				w.RememberRuns(t, "acme")
+				if got := apitest.OutcomeOf(t, w.RunWith(t, token, "mine", "")); got != want {
 					t.Errorf("seen before: %t: %s, want %s", warm, got, want)
 				}
 			}
@@ -311,8 +262,8 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 func TestIssueMistakes(t *testing.T) {
 	w := fencedWorld(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
-	token := w.token(t, acme, `{"endpoints": ["mine"]}`)
+	_, acme := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
+	token := w.NewToken(t, acme, `{"endpoints": ["mine"]}`)
 	_, none := w.NewKey(t, w.Project.ID, registry.Secret, "query:read")
 	const noAccess = "403 You do not have access to this endpoint."
 	for _, tt := range []struct{ name, secret, body, want string }{
@@ -339,8 +290,8 @@ func TestIssueMistakes(t *testing.T) {
 		{"a token", token, `{"endpoints": ["mine"]}`, "403 Tokens are issued to project secret API keys alone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := w.issue(t, tt.secret, tt.body)
-			if diff := cmp.Diff(tt.want, outcomeOf(t, answer)); diff != "" {
+			answer := w.IssueToken(t, tt.secret, tt.body)
+			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, answer)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -360,7 +311,7 @@ func TestTokenRate(t *testing.T) {
 		}
 		return found
 	}
-	text := w.token(t, secret, `{"endpoints": ["open"], "rate": "2/h"}`)
+	text := w.NewToken(t, secret, `{"endpoints": ["open"], "rate": "2/h"}`)
 	snap = w.Registry.Snapshot()
 	seen := make(chan *api.Token, 16)
 	var all sync.WaitGroup
@@ -387,7 +338,7 @@ func TestTokenRate(t *testing.T) {
 		}
 		return err
 	}
-	limited, free := find(text), find(w.token(t, secret, `{"endpoints": ["open"]}`))
+	limited, free := find(text), find(w.NewToken(t, secret, `{"endpoints": ["open"]}`))
 	for i, want := range []bool{true, true, false} {
 		if err := admit(limited); (err == nil) != want {
 			t.Errorf("query %d with the limited token: %v", i+1, err)

@@ -153,7 +153,7 @@ func TestUsageList(t *testing.T) {
 		t.Errorf("another project's endpoint: %d %s", answer.Code, answer.Body)
 	}
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	_, bound := w.boundKey(t, registry.Personal, nil, "a_orders")
+	_, bound := w.BoundKey(t, registry.Personal, nil, "a_orders")
 	for who, key := range map[string]string{"a secret key": secret, "a bound key": bound} {
 		for _, path := range []string{"endpoint_usage/", "endpoints/a_orders/usage/"} {
 			if answer := w.as(t, key, http.MethodGet, "/api/projects/@current/"+path, ""); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {

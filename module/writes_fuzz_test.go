@@ -21,7 +21,7 @@ func FuzzWrites(f *testing.F) {
 		f.Fatal(err)
 	}
 	w.Key, w.Secret = w.NewKey(f, w.Project.ID, registry.Personal, "endpoint:write", "insight_variable:write", "action:write", "dashboard:write")
-	w.newAction(f, `{"name": "a"}`)
+	w.NewAction(f, `{"name": "a"}`)
 	const form = 1 << 7 // of the number that says where a body is sent: it is a form
 	targets := []struct{ method, path string }{
 		{http.MethodPost, "endpoints/"},

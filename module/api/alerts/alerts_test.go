@@ -1,4 +1,4 @@
-package module
+package alerts_test
 
 import (
 	"encoding/json"
@@ -18,16 +18,16 @@ import (
 )
 
 // alertWorld returns a world whose key may save insights and alerts, with a trend that is insight 1.
-func alertWorld(tb testing.TB) *world {
+func alertWorld(tb testing.TB) *apitest.World {
 	tb.Helper()
-	w := newWorld(tb)
+	w := apitest.New(tb)
 	w.Key, w.Secret = w.NewKey(tb, w.Project.ID, registry.Personal, "alert:write", "dashboard:write", "insight:write", "query:read")
-	w.newTrend(tb, "watched")
+	newTrend(tb, w, "watched")
 	return w
 }
 
 // newTrend saves a trend with a tag, and returns its number.
-func (w *world) newTrend(tb testing.TB, tags ...string) int64 {
+func newTrend(tb testing.TB, w *apitest.World, tags ...string) int64 {
 	tb.Helper()
 	i, err := w.Registry.CreateInsight(tb.Context(), w.Project.ID, registry.InsightFields{
 		Query: registry.To(json.RawMessage(`{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}]}}`)),
@@ -40,12 +40,12 @@ func (w *world) newTrend(tb testing.TB, tags ...string) int64 {
 }
 
 // newAlert creates an alert over the API, with more fields as JSON, and returns its id.
-func (w *world) newAlert(tb testing.TB, insight int64, more string) string {
+func newAlert(tb testing.TB, w *apitest.World, insight int64, more string) string {
 	tb.Helper()
 	if !strings.Contains(more, "subscribed_users") {
 		more += `, "subscribed_users": []`
 	}
-	answer := w.send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "condition": {"type": "absolute_value"},
+	answer := w.Send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "condition": {"type": "absolute_value"},
 		"threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}, "config": {"type": "TrendsAlertConfig", "series_index": 0}%s}`, insight, more))
 	id, ok := apitest.FieldOf(tb, answer, "id").(string)
 	if !ok || answer.Code != http.StatusCreated {
@@ -61,9 +61,9 @@ func TestStartTimeOfAlerts(t *testing.T) {
 		ScheduleStartTime *string    `json:"schedule_start_time"`
 		NextCheckAt       *time.Time `json:"next_check_at"`
 	}
-	path := "/api/projects/1/alerts/" + w.newAlert(t, 1, `, "schedule_start_time": " 7:05"`) + "/"
+	path := "/api/projects/1/alerts/" + newAlert(t, w, 1, `, "schedule_start_time": " 7:05"`) + "/"
 	get := func(method, body string) (got shown) {
-		answer := w.send(t, method, path, body)
+		answer := w.Send(t, method, path, body)
 		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
 		}
@@ -93,12 +93,12 @@ func TestStartTimeOfAlerts(t *testing.T) {
 		t.Errorf("no start time (-want +got):\n%s", diff)
 	}
 	for _, given := range []string{`"24:00"`, `""`, `7`} {
-		answer := w.send(t, http.MethodPatch, path, `{"schedule_start_time": `+given+`}`)
+		answer := w.Send(t, http.MethodPatch, path, `{"schedule_start_time": `+given+`}`)
 		if attr := apitest.FieldOf(t, answer, "attr"); answer.Code != http.StatusBadRequest || attr != "schedule_start_time" {
 			t.Errorf("%s: %d %s", given, answer.Code, answer.Body)
 		}
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/"+w.newAlert(t, 1, "")+"/", ""); apitest.FieldOf(t, answer, "next_check_at") != nil {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/1/alerts/"+newAlert(t, w, 1, "")+"/", ""); apitest.FieldOf(t, answer, "next_check_at") != nil {
 		t.Errorf("an alert without a start time: %s", answer.Body)
 	}
 }
@@ -106,13 +106,13 @@ func TestStartTimeOfAlerts(t *testing.T) {
 // TestAlertsOfInsights: an insight comes with its alerts, on its own, in lists and on dashboards, for keys that may read them.
 func TestAlertsOfInsights(t *testing.T) {
 	w := alertWorld(t)
-	other := w.newTrend(t)
-	first, second := w.newAlert(t, 1, fmt.Sprintf(`, "name": "first", "subscribed_users": [%d]`, w.Key.User)), w.newAlert(t, 1, "")
-	w.newAlert(t, other, "")
-	if answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "d"}`); answer.Code != http.StatusCreated {
+	other := newTrend(t, w)
+	first, second := newAlert(t, w, 1, fmt.Sprintf(`, "name": "first", "subscribed_users": [%d]`, w.Key.User)), newAlert(t, w, 1, "")
+	newAlert(t, w, other, "")
+	if answer := w.Send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "d"}`); answer.Code != http.StatusCreated {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}
-	if answer := w.send(t, http.MethodPatch, "/api/projects/1/insights/1/", `{"dashboards": [1]}`); answer.Code != http.StatusOK {
+	if answer := w.Send(t, http.MethodPatch, "/api/projects/1/insights/1/", `{"dashboards": [1]}`); answer.Code != http.StatusOK {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}
 	type alert struct {
@@ -127,7 +127,7 @@ func TestAlertsOfInsights(t *testing.T) {
 	}
 	read := func(path string) []alert {
 		t.Helper()
-		answer := w.send(t, http.MethodGet, "/api/projects/1/"+path, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/"+path, "")
 		var got struct {
 			Results []insight
 			Tiles   []struct{ Insight insight }
@@ -181,7 +181,7 @@ func TestManyAlertsOfInsight(t *testing.T) {
 		}
 		want = append(want, a.ID)
 	}
-	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+	answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
 	var got struct{ Alerts json.RawMessage }
 	var alerts []struct{ ID string }
 	if err := errors.Join(json.Unmarshal(answer.Body.Bytes(), &got), json.Unmarshal(got.Alerts, &alerts)); err != nil {
@@ -195,7 +195,7 @@ func TestManyAlertsOfInsight(t *testing.T) {
 			t.Errorf("alert %d is %s, want %s", i, a.ID, want[i])
 		}
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?insight=1", ""); apitest.FieldOf(t, answer, "count") != 10.0 {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/1/alerts/?insight=1", ""); apitest.FieldOf(t, answer, "count") != 10.0 {
 		t.Errorf("the list has %v alerts", apitest.FieldOf(t, answer, "count"))
 	}
 }
@@ -203,9 +203,9 @@ func TestManyAlertsOfInsight(t *testing.T) {
 // TestFiltersOfAlerts lists alerts by the tags of their insights, and by whether they detect anomalies.
 func TestFiltersOfAlerts(t *testing.T) {
 	w := alertWorld(t)
-	first, second := w.newAlert(t, 1, ""), w.newAlert(t, w.newTrend(t, "other"), "")
+	first, second := newAlert(t, w, 1, ""), newAlert(t, w, newTrend(t, w, "other"), "")
 	list := func(query string) string {
-		answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?"+query, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/alerts/?"+query, "")
 		var got api.Page[struct{ ID string }]
 		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
 			return fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "attr"))
@@ -241,13 +241,13 @@ func TestFiltersOfAlerts(t *testing.T) {
 func TestAlertsOfCachedInsights(t *testing.T) {
 	for _, order := range [][]bool{{true, false, true}, {false, true, false}} {
 		w := alertWorld(t)
-		w.newAlert(t, 1, `, "name": "secret"`)
+		newAlert(t, w, 1, `, "name": "secret"`)
 		w.RememberInsight(t, w.Registry.Snapshot().Insight(w.Project.ID, 1), time.Now(), `[1,"x"]`)
 		secrets := map[bool]string{true: w.Secret}
 		_, secrets[false] = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "query:read")
 		for _, may := range order {
 			w.Secret = secrets[may]
-			answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/?refresh=force_cache", "")
+			answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/1/?refresh=force_cache", "")
 			if shown := strings.Contains(answer.Body.String(), "secret"); answer.Code != http.StatusOK || shown != may {
 				t.Errorf("order %v: a key that may read alerts (%t) gets %d %s", order, may, answer.Code, answer.Body)
 			}

@@ -1,4 +1,4 @@
-package module
+package actions_test
 
 import (
 	"encoding/json"
@@ -9,41 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-const actionsPath = "/api/projects/@current/actions/"
-
-// actionsWorld returns a world whose key may write actions.
-func actionsWorld(tb testing.TB) *world {
-	tb.Helper()
-	w := newWorld(tb)
-	w.LoseTables(tb, schema.NativeLayout())
-	w.Key, w.Secret = w.NewKey(tb, w.Project.ID, registry.Personal, "action:write")
-	return w
-}
-
-// newAction adds an action, and returns its record.
-func (w *world) newAction(tb testing.TB, body string) map[string]any {
-	tb.Helper()
-	answer := w.send(tb, http.MethodPost, actionsPath, body)
-	if answer.Code != http.StatusCreated {
-		tb.Fatalf("POST %s answers %d %s", body, answer.Code, answer.Body)
-	}
-	var record map[string]any
-	if err := json.Unmarshal(answer.Body.Bytes(), &record); err != nil {
-		tb.Fatal(err)
-	}
-	return record
-}
-
 // TestActionMistakes: a body that no query could use is a 400 that names the field, and changes nothing.
 func TestActionMistakes(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "taken", "steps": [{"event": "a"}]}`)
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "taken", "steps": [{"event": "a"}]}`)
 	step := func(fields string) string { return `{"steps": [{"event": "a"}, {` + fields + `}]}` }
 	for _, tt := range []struct{ name, body, code, attr, detail string }{
 		{"a taken name", `{"name": "taken"}`, "unique", "name", "This project already has an action with this name, ID 1"},
@@ -83,13 +57,13 @@ func TestActionMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := w.Registry.Snapshot().Revision
 			for _, method := range []string{http.MethodPost, http.MethodPatch} {
-				target := actionsPath
+				target := apitest.ActionsPath
 				if method == http.MethodPatch {
 					if target += "1/"; tt.name == "a taken name" {
 						continue
 					}
 				}
-				answer := w.send(t, method, target, tt.body)
+				answer := w.Send(t, method, target, tt.body)
 				attr, _ := apitest.FieldOf(t, answer, "attr").(string)
 				detail, _ := apitest.FieldOf(t, answer, "detail").(string)
 				want := []any{http.StatusBadRequest, tt.code, tt.attr, tt.detail}
@@ -109,8 +83,8 @@ func TestActionMistakes(t *testing.T) {
 
 // TestActionWrites: PATCH changes the given fields, and ignores what only the server decides.
 func TestActionWrites(t *testing.T) {
-	w := actionsWorld(t)
-	made := w.newAction(t, `{"name": "a", "_create_in_folder": "x", "id": 9, "created_by": 5, "is_calculating": true, "steps": [
+	w := apitest.NewForActions(t)
+	made := w.NewAction(t, `{"name": "a", "_create_in_folder": "x", "id": 9, "created_by": 5, "is_calculating": true, "steps": [
 		{"event": " e ", "url": " /u ", "selector": " a > b ", "url_matching": null, "unknown": 1, "properties": []}, {}]}`)
 	all := func(fields map[string]any) map[string]any {
 		for _, name := range []string{"event", "properties", "selector", "tag_name", "text", "text_matching", "href", "href_matching", "url", "url_matching"} {
@@ -140,7 +114,7 @@ func TestActionWrites(t *testing.T) {
 	check("a new action", made)
 	patch := func(method, body string) map[string]any {
 		t.Helper()
-		answer := w.send(t, method, actionsPath+"1/", body)
+		answer := w.Send(t, method, apitest.ActionsPath+"1/", body)
 		var got map[string]any
 		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
 			t.Fatalf("%s %s answers %d %s", method, body, answer.Code, answer.Body)
@@ -167,8 +141,8 @@ func TestActionWrites(t *testing.T) {
 
 // TestActionsAreAProjectsOwn: another project's key finds none of them on any route.
 func TestActionsAreAProjectsOwn(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "mine"}`)
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "mine"}`)
 	other := w.NewProject(t)
 	_, theirs := w.NewKey(t, other.ID, registry.Personal, "action:write")
 	for _, tt := range []struct {
@@ -183,36 +157,36 @@ func TestActionsAreAProjectsOwn(t *testing.T) {
 		{http.MethodGet, "9223372036854775808/", "", http.StatusNotFound},
 		{http.MethodGet, "-1/", "", http.StatusNotFound},
 	} {
-		if answer := w.as(t, theirs, tt.method, actionsPath+tt.path, tt.body); answer.Code != tt.want {
+		if answer := w.SendAs(t, theirs, tt.method, apitest.ActionsPath+tt.path, tt.body); answer.Code != tt.want {
 			t.Errorf("%s %s: %d %s, want %d", tt.method, tt.path, answer.Code, answer.Body, tt.want)
 		}
 	}
-	if got := apitest.FieldOf(t, w.as(t, theirs, http.MethodGet, actionsPath, ""), "count"); got != 0.0 {
+	if got := apitest.FieldOf(t, w.SendAs(t, theirs, http.MethodGet, apitest.ActionsPath, ""), "count"); got != 0.0 {
 		t.Errorf("another project lists %v actions", got)
 	}
-	if got := w.as(t, theirs, http.MethodPost, actionsPath, `{"name": "mine"}`); got.Code != http.StatusCreated {
+	if got := w.SendAs(t, theirs, http.MethodPost, apitest.ActionsPath, `{"name": "mine"}`); got.Code != http.StatusCreated {
 		t.Errorf("a name of another project: %d %s", got.Code, got.Body)
 	}
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "action:read")
-	if got := w.as(t, reader, http.MethodPatch, actionsPath+"1/", `{}`); got.Code != http.StatusForbidden {
+	if got := w.SendAs(t, reader, http.MethodPatch, apitest.ActionsPath+"1/", `{}`); got.Code != http.StatusForbidden {
 		t.Errorf("a key that may read: %d %s", got.Code, got.Body)
 	}
-	if got := w.as(t, reader, http.MethodGet, actionsPath+"1/", ""); got.Code != http.StatusOK || apitest.FieldOf(t, got, "user_access_level") != "viewer" {
+	if got := w.SendAs(t, reader, http.MethodGet, apitest.ActionsPath+"1/", ""); got.Code != http.StatusOK || apitest.FieldOf(t, got, "user_access_level") != "viewer" {
 		t.Errorf("a key that may read: %d %s", got.Code, got.Body)
 	}
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-	if got := w.as(t, secret, http.MethodGet, actionsPath, ""); got.Code != http.StatusUnauthorized {
+	if got := w.SendAs(t, secret, http.MethodGet, apitest.ActionsPath, ""); got.Code != http.StatusUnauthorized {
 		t.Errorf("a secret key: %d %s", got.Code, got.Body)
 	}
 }
 
 func TestActionList(t *testing.T) {
-	w := actionsWorld(t)
+	w := apitest.NewForActions(t)
 	for _, name := range []string{"Signed up", "Paid", "Signed in"} {
-		w.newAction(t, `{"name": "`+name+`"}`)
+		w.NewAction(t, `{"name": "`+name+`"}`)
 	}
-	w.newAction(t, `{}`)
-	w.send(t, http.MethodPatch, actionsPath+"2/", `{"deleted": true}`)
+	w.NewAction(t, `{}`)
+	w.Send(t, http.MethodPatch, apitest.ActionsPath+"2/", `{"deleted": true}`)
 	for _, tt := range []struct {
 		query string
 		count float64
@@ -225,7 +199,7 @@ func TestActionList(t *testing.T) {
 		{"?search=SIGNED", 2, []any{3.0, 1.0}},
 		{"?search=paid", 0, []any{}},
 	} {
-		answer := w.send(t, http.MethodGet, actionsPath+tt.query, "")
+		answer := w.Send(t, http.MethodGet, apitest.ActionsPath+tt.query, "")
 		ids := []any{}
 		results, _ := apitest.FieldOf(t, answer, "results").([]any)
 		for _, r := range results {
@@ -236,19 +210,19 @@ func TestActionList(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.query, diff)
 		}
 	}
-	if got := w.send(t, http.MethodGet, actionsPath+"?limit=x", ""); got.Code != http.StatusBadRequest {
+	if got := w.Send(t, http.MethodGet, apitest.ActionsPath+"?limit=x", ""); got.Code != http.StatusBadRequest {
 		t.Errorf("a limit that is not a number: %d %s", got.Code, got.Body)
 	}
 }
 
 // TestListOfActions: the list has the actions that its parameters name, in the order that they name.
 func TestListOfActions(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "beta", "tags": ["x", "y"], "pinned_at": "2026-01-02T00:00:00Z"}`)
-	w.newAction(t, `{"name": "Alpha", "tags": ["y"]}`)
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "beta", "tags": ["x", "y"], "pinned_at": "2026-01-02T00:00:00Z"}`)
+	w.NewAction(t, `{"name": "Alpha", "tags": ["y"]}`)
 	first := w.Key.User
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "action:write")
-	w.newAction(t, `{"name": "gamma"}`)
+	w.NewAction(t, `{"name": "gamma"}`)
 	for _, tt := range []struct{ query, want string }{
 		{"", "gamma Alpha beta"},
 		{"search=A", "gamma Alpha beta"},
@@ -269,7 +243,7 @@ func TestListOfActions(t *testing.T) {
 		{"ordering=steps", "400 ordering"},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
-			answer := w.send(t, http.MethodGet, actionsPath+"?"+strings.ReplaceAll(tt.query, `"`, "%22"), "")
+			answer := w.Send(t, http.MethodGet, apitest.ActionsPath+"?"+strings.ReplaceAll(tt.query, `"`, "%22"), "")
 			var list struct {
 				Results []struct{ Name string }
 				Attr    string

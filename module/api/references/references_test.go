@@ -1,4 +1,4 @@
-package module
+package references_test
 
 import (
 	"encoding/json"
@@ -16,9 +16,9 @@ import (
 )
 
 // usersOf summarizes what uses an action: types, ids or names, and versions.
-func (w *world) usersOf(tb testing.TB, action int) string {
+func usersOf(tb testing.TB, w *apitest.World, action int) string {
 	tb.Helper()
-	answer := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/references/", actionsPath, action), "")
+	answer := w.Send(tb, http.MethodGet, fmt.Sprintf("%s%d/references/", apitest.ActionsPath, action), "")
 	type record struct {
 		Type     string
 		ID       any
@@ -30,7 +30,7 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 	if err := json.Unmarshal(answer.Body.Bytes(), &plain); err != nil || answer.Code != http.StatusOK {
 		tb.Fatalf("references: %d %s", answer.Code, answer.Body)
 	}
-	body := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/", actionsPath, action), "")
+	body := w.Send(tb, http.MethodGet, fmt.Sprintf("%s%d/", apitest.ActionsPath, action), "")
 	raw, err := json.Marshal(apitest.FieldOf(tb, body, "used_by"))
 	if err != nil {
 		tb.Fatal(err)
@@ -66,10 +66,10 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 
 // TestUsedBy: an action lists what uses it directly, without deleted things and those of other projects.
 func TestUsedBy(t *testing.T) {
-	w := actionsWorld(t)
+	w := apitest.NewForActions(t)
 	ctx, reg := t.Context(), w.Registry
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
-	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
+	w.NewAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
 	const own = `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`
 	insight := func(project int64, name, query string) *registry.Insight {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestUsedBy(t *testing.T) {
 	}
 	expect := func(what string, action int, want string) {
 		t.Helper()
-		if diff := cmp.Diff(want, w.usersOf(t, action)); diff != "" {
+		if diff := cmp.Diff(want, usersOf(t, w, action)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
@@ -105,11 +105,11 @@ func TestUsedBy(t *testing.T) {
 	}
 	expect("a version that cannot be run", 1, insights+"; endpoint e /endpoints/e/ [3]")
 
-	if answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"name": "society"}`); answer.Code != http.StatusOK {
+	if answer := w.Send(t, http.MethodPatch, apitest.ActionsPath+"1/", `{"name": "society"}`); answer.Code != http.StatusOK {
 		t.Fatal(answer.Body)
 	}
 	expect("a name that is no longer that of the action", 1, "insight 1 series /insights/1/; endpoint e /endpoints/e/ [3]")
-	w.newAction(t, `{"name": "club"}`)
+	w.NewAction(t, `{"name": "club"}`)
 	expect("the action that has it now", 2, "insight 2 another /insights/2/; insight 4 in a text /insights/4/")
 	if _, err := reg.UpdateInsight(ctx, w.Project.ID, first.ID, registry.InsightFields{Deleted: registry.To(true)}, false, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
@@ -133,15 +133,15 @@ func TestUsedBy(t *testing.T) {
 
 // TestUsedByIsBounded: if a hundred things use an action, they are counted, and only the first are shown.
 func TestUsedByIsBounded(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "a"}`)
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "a"}`)
 	query := json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`)
 	for range 60 {
 		if _, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{Query: registry.To(query)}, "", apitest.Began); err != nil {
 			t.Fatal(err)
 		}
 	}
-	answer := w.send(t, http.MethodGet, actionsPath+"1/", "")
+	answer := w.Send(t, http.MethodGet, apitest.ActionsPath+"1/", "")
 	shown, _ := apitest.FieldOf(t, answer, "used_by").([]any)
 	if len(shown) != 50 || apitest.FieldOf(t, answer, "reference_count") != 60.0 {
 		t.Errorf("%d of %v are shown, want 50 of 60", len(shown), apitest.FieldOf(t, answer, "reference_count"))
@@ -149,7 +149,7 @@ func TestUsedByIsBounded(t *testing.T) {
 }
 
 // newCohort adds a computed cohort with the given conditions.
-func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *registry.Cohort {
+func newCohort(tb testing.TB, w *apitest.World, name string, conditions ...string) *registry.Cohort {
 	tb.Helper()
 	filters := `{"properties": {"type": "AND", "values": [` + strings.Join(conditions, ", ") + `]}}`
 	c, err := w.Registry.CreateCohort(tb.Context(), registry.NewCohort{
@@ -169,12 +169,12 @@ const (
 
 // TestUsersOfCohorts: cohorts and actions use each other, and what is used can't be deleted.
 func TestUsersOfCohorts(t *testing.T) {
-	w := actionsWorld(t)
+	w := apitest.NewForActions(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
-	w.newAction(t, `{"name": "club"}`)
-	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
-	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
-	if diff := cmp.Diff("cohort 1 members /cohorts/1/", w.usersOf(t, 1)); diff != "" {
+	w.NewAction(t, `{"name": "club"}`)
+	members := newCohort(t, w, "members", fmt.Sprintf(performsAction, 1))
+	outer := newCohort(t, w, "outer", fmt.Sprintf(inCohort, members.ID))
+	if diff := cmp.Diff("cohort 1 members /cohorts/1/", usersOf(t, w, 1)); diff != "" {
 		t.Errorf("users of the action (-want +got):\n%s", diff)
 	}
 	refused := func(cohort int64, key *registry.Key) string {
@@ -193,7 +193,7 @@ func TestUsersOfCohorts(t *testing.T) {
 	}
 	expect("a cohort that nothing uses", outer.ID, nil, "")
 	expect("a cohort in a cohort", members.ID, w.Key, "This cohort is used as criteria in 1 other cohort(s): outer. Change or delete these first.")
-	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	w.NewAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
 	query := fmt.Sprintf(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "properties": [`+inCohort+`]}`, members.ID)
 	for n := range 7 {
 		name := fmt.Sprint("insight ", n+1)
@@ -217,39 +217,39 @@ func TestUsersOfCohorts(t *testing.T) {
 
 // TestCohortRoutesKnowUsers: the routes of cohorts show what uses a cohort, and refuse to delete it.
 func TestCohortRoutesKnowUsers(t *testing.T) {
-	w := actionsWorld(t)
+	w := apitest.NewForActions(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "cohort:write", "action:write")
-	members, path := w.newCohort(t, "members", performsEvent), "/api/projects/@current/cohorts/"
-	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
-	shown := w.send(t, http.MethodGet, path+"1/", "")
+	members, path := newCohort(t, w, "members", performsEvent), "/api/projects/@current/cohorts/"
+	w.NewAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	shown := w.Send(t, http.MethodGet, path+"1/", "")
 	if users, _ := apitest.FieldOf(t, shown, "used_by").([]any); len(users) != 1 || apitest.FieldOf(t, shown, "reference_count") != 1.0 {
 		t.Errorf("the record says %s", shown.Body)
 	}
-	refused := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`)
+	refused := w.Send(t, http.MethodPatch, path+"1/", `{"deleted": true}`)
 	const want = "This cohort is used in the steps of 1 action(s): step. Change or delete these first."
 	if refused.Code != http.StatusBadRequest || apitest.FieldOf(t, refused, "detail") != want || apitest.FieldOf(t, refused, "attr") != "deleted" {
 		t.Errorf("deleting it: %d %s", refused.Code, refused.Body)
 	}
 	looping := fmt.Sprintf(`{"filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, 1)
-	if answer := w.send(t, http.MethodPatch, path+"1/", looping); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "in a loop") {
+	if answer := w.Send(t, http.MethodPatch, path+"1/", looping); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "in a loop") {
 		t.Errorf("a loop over an action: %d %s", answer.Code, answer.Body)
 	}
 	if w.Registry.Snapshot().Cohort(w.Project.ID, 1) == nil {
 		t.Fatal("the cohort is gone")
 	}
-	w.send(t, http.MethodPatch, actionsPath+"1/", `{"deleted": true}`)
-	if answer := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`); answer.Code != http.StatusOK {
+	w.Send(t, http.MethodPatch, apitest.ActionsPath+"1/", `{"deleted": true}`)
+	if answer := w.Send(t, http.MethodPatch, path+"1/", `{"deleted": true}`); answer.Code != http.StatusOK {
 		t.Errorf("deleting what nothing uses: %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestCohortOfNoAction: a cohort that refers to a deleted action is refused with the action's name.
 func TestCohortOfNoAction(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "Joined the club", "steps": [{"event": "join"}]}`)
-	w.newAction(t, `{"steps": [{"event": "join"}]}`)
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "Joined the club", "steps": [{"event": "join"}]}`)
+	w.NewAction(t, `{"steps": [{"event": "join"}]}`)
 	for _, route := range []string{"1/", "2/"} {
-		w.send(t, http.MethodPatch, actionsPath+route, `{"deleted": true}`)
+		w.Send(t, http.MethodPatch, apitest.ActionsPath+route, `{"deleted": true}`)
 	}
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "cohort:write")
 	for id, want := range map[int]string{
@@ -258,7 +258,7 @@ func TestCohortOfNoAction(t *testing.T) {
 		3: "Action ID 3 does not exist!",
 	} {
 		body := fmt.Sprintf(`{"name": "c", "filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, id)
-		answer := w.send(t, http.MethodPost, "/api/projects/@current/cohorts/", body)
+		answer := w.Send(t, http.MethodPost, "/api/projects/@current/cohorts/", body)
 		if got := apitest.FieldOf(t, answer, "detail"); answer.Code != http.StatusBadRequest || got != want {
 			t.Errorf("%d: %d %v, want %s", id, answer.Code, got, want)
 		}
@@ -267,11 +267,11 @@ func TestCohortOfNoAction(t *testing.T) {
 
 // TestLoopsOverActions: an action can't depend on itself in any way.
 func TestLoopsOverActions(t *testing.T) {
-	w := actionsWorld(t)
-	w.newAction(t, `{"name": "a", "steps": [{"event": "x"}]}`)
-	w.newAction(t, `{"name": "b", "steps": [{"properties": [{"type": "hogql", "key": "matchesAction('a')"}]}]}`)
-	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
-	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
+	w := apitest.NewForActions(t)
+	w.NewAction(t, `{"name": "a", "steps": [{"event": "x"}]}`)
+	w.NewAction(t, `{"name": "b", "steps": [{"properties": [{"type": "hogql", "key": "matchesAction('a')"}]}]}`)
+	members := newCohort(t, w, "members", fmt.Sprintf(performsAction, 1))
+	outer := newCohort(t, w, "outer", fmt.Sprintf(inCohort, members.ID))
 	for what, filter := range map[string]string{
 		"itself":                    `{"type": "hogql", "key": "matchesAction(1)"}`,
 		"itself by its name":        `{"type": "hogql", "key": "matchesAction('a')"}`,
@@ -281,7 +281,7 @@ func TestLoopsOverActions(t *testing.T) {
 		"a cohort in an expression": `{"type": "hogql", "key": "person_id in cohort 'outer'"}`,
 	} {
 		before := w.Registry.Snapshot().Revision
-		answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"steps": [{"event": "x"}, {"properties": [`+filter+`]}]}`)
+		answer := w.Send(t, http.MethodPatch, apitest.ActionsPath+"1/", `{"steps": [{"event": "x"}, {"properties": [`+filter+`]}]}`)
 		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != "Actions and cohorts cannot reference each other in a loop." {
 			t.Errorf("%s: %d %s", what, answer.Code, answer.Body)
 		}
@@ -289,7 +289,7 @@ func TestLoopsOverActions(t *testing.T) {
 			t.Errorf("%s: what was refused was written", what)
 		}
 	}
-	if answer := w.send(t, http.MethodPatch, actionsPath+"2/", `{"steps": [{"properties": [`+fmt.Sprintf(inCohort, outer.ID)+`]}]}`); answer.Code != http.StatusOK {
+	if answer := w.Send(t, http.MethodPatch, apitest.ActionsPath+"2/", `{"steps": [{"properties": [`+fmt.Sprintf(inCohort, outer.ID)+`]}]}`); answer.Code != http.StatusOK {
 		t.Errorf("a cohort that does not ask back: %d %s", answer.Code, answer.Body)
 	}
 	for _, step := range []struct {
@@ -302,16 +302,16 @@ func TestLoopsOverActions(t *testing.T) {
 		{"1/", `{"deleted": false}`, http.StatusOK},
 		{"2/", `{"steps": [{"properties": [{"type": "hogql", "key": "matchesAction(1)"}]}]}`, http.StatusBadRequest},
 	} {
-		if answer := w.send(t, http.MethodPatch, actionsPath+step.path, step.body); answer.Code != step.want {
+		if answer := w.Send(t, http.MethodPatch, apitest.ActionsPath+step.path, step.body); answer.Code != step.want {
 			t.Errorf("%s %s: %d %s, want %d", step.path, step.body, answer.Code, answer.Body, step.want)
 		}
 	}
 }
 
 // changesOf returns the codes and details of the changes in an endpoint's record.
-func (w *world) changesOf(t *testing.T, path string) string {
+func changesOf(t *testing.T, w *apitest.World, path string) string {
 	t.Helper()
-	answer := w.send(t, http.MethodGet, "/api/projects/@current/"+path, "")
+	answer := w.Send(t, http.MethodGet, "/api/projects/@current/"+path, "")
 	if answer.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
 	}
@@ -329,10 +329,10 @@ func (w *world) changesOf(t *testing.T, path string) string {
 
 // TestEndpointsTellOfActions: an endpoint's record reports what happened to what its query uses since it was published.
 func TestEndpointsTellOfActions(t *testing.T) {
-	w := actionsWorld(t)
+	w := apitest.NewForActions(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
-	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
-	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	w.NewAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
+	members := newCohort(t, w, "members", fmt.Sprintf(performsAction, 1))
 	w.NewEndpoint(t, "direct", "select count() from events where matchesAction(1)")
 	w.NewEndpoint(t, "through", fmt.Sprintf("select count() from events where person_id in cohort %d", members.ID))
 	w.NewEndpoint(t, "neither", "select 1")
@@ -349,7 +349,7 @@ func TestEndpointsTellOfActions(t *testing.T) {
 	expect := func(what string, want map[string]string) {
 		t.Helper()
 		for path, text := range want {
-			if diff := cmp.Diff(text, w.changesOf(t, path)); diff != "" {
+			if diff := cmp.Diff(text, changesOf(t, w, path)); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", what, path, diff)
 			}
 		}
@@ -372,7 +372,7 @@ func TestEndpointsTellOfActions(t *testing.T) {
 	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "direct", registry.EndpointUpdate{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`)}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	refused := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/direct/promote/", `{"version": 1, "refuse_breaking": true}`)
+	refused := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/direct/promote/", `{"version": 1, "refuse_breaking": true}`)
 	if refused.Code != http.StatusBadRequest || !strings.Contains(refused.Body.String(), `action \"club\" (ID 1) was deleted`) {
 		t.Errorf("going back to it: %d %s", refused.Code, refused.Body)
 	}
