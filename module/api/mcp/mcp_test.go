@@ -1,4 +1,4 @@
-package module
+package mcp_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -18,7 +19,7 @@ import (
 
 // TestReadTaxonomy: all kinds have pages and short values, and a mistake in the arguments is told to the language model.
 func TestReadTaxonomy(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	for _, name := range []string{"a", "b", "c"} {
 		if err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.PersonProperty, Name: name, Type: registry.PropertyString}); err != nil {
@@ -46,7 +47,7 @@ func TestReadTaxonomy(t *testing.T) {
 		{`{"query": {"kind": "event_properties"}}`, false, "event_properties needs an event_name."},
 		{`{"query": {"kind": "event_property_values", "event_name": "e"}}`, false, "event_property_values needs an event_name and a property_name."},
 	} {
-		got := w.send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": `+tt.args+`}`)
+		got := w.Send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": `+tt.args+`}`)
 		want := string(jsontext.Append(nil, struct {
 			Success bool   `json:"success"`
 			Content string `json:"content"`

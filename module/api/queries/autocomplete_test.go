@@ -1,4 +1,4 @@
-package module
+package queries_test
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 )
 
 // completionWorld returns a world with another project, whose names all contain theirs; those of the world's own project contain ours.
-func completionWorld(t *testing.T) *world {
+func completionWorld(t *testing.T) *apitest.World {
 	t.Helper()
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseTables(t, nil) // the tables are unknown
 	for id, word := range map[int64]string{w.Project.ID: "ours", w.NewProject(t).ID: "theirs"} {
 		defs := []registry.PropertyDefinition{
@@ -36,10 +36,10 @@ func completionWorld(t *testing.T) *world {
 }
 
 // complete returns the labels of what can be written at a bar in a text, with the inserted text where it differs.
-func (w *world) complete(t *testing.T, marked string) string {
+func complete(t *testing.T, w *apitest.World, marked string) string {
 	t.Helper()
 	before, after, _ := strings.Cut(marked, "|")
-	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID), string(jsontext.Append(nil, map[string]any{"query": map[string]any{
+	answer := w.Send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID), string(jsontext.Append(nil, map[string]any{"query": map[string]any{
 		"kind": "HogQLAutocomplete", "language": "hogQL", "query": before + after, "startPosition": len(before), "endPosition": len(before),
 	}})))
 	var got struct {
@@ -75,11 +75,11 @@ func TestCompletionKeepsToItsProject(t *testing.T) {
 		"select {|}":                                   "variables.variable_ours",
 		"select {variables.|}":                         "variable_ours",
 	} {
-		if got := w.complete(t, text); got != want {
+		if got := complete(t, w, text); got != want {
 			t.Errorf("%q gives %q, want %q", text, got, want)
 		}
 	}
-	if got := w.complete(t, "select | from events"); strings.Contains(got, "theirs") || !strings.Contains(got, "group_ours") {
+	if got := complete(t, w, "select | from events"); strings.Contains(got, "theirs") || !strings.Contains(got, "group_ours") {
 		t.Errorf("the fields of events are %s", got)
 	}
 }
@@ -88,11 +88,11 @@ func TestCompletionKeepsToItsProject(t *testing.T) {
 func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
 	w := completionWorld(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
-	if got, want := w.complete(t, "select * from system.|"), "information_schema.columns, information_schema.relationships, information_schema.tables"; got != want {
+	if got, want := complete(t, w, "select * from system.|"), "information_schema.columns, information_schema.relationships, information_schema.tables"; got != want {
 		t.Errorf("without their scopes there are %q, want %q", got, want)
 	}
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight:read", "dashboard:read")
-	got := w.complete(t, "select * from system.|")
+	got := complete(t, w, "select * from system.|")
 	if want := "dashboards, information_schema.columns, information_schema.relationships, information_schema.tables, insights"; got != want {
 		t.Errorf("with scopes there are %q, want %q", got, want)
 	}
@@ -102,7 +102,7 @@ func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
 func TestCompletionNeedsItsScope(t *testing.T) {
 	w := completionWorld(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
-	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID),
+	answer := w.Send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.Project.ID),
 		`{"query": {"kind": "HogQLAutocomplete", "language": "hogQL", "query": "select ", "startPosition": 7, "endPosition": 7}}`)
 	if answer.Code != http.StatusForbidden {
 		t.Errorf("answered %d %s", answer.Code, answer.Body)
@@ -113,13 +113,13 @@ func TestCompletionNeedsItsScope(t *testing.T) {
 func TestCompletionSeesNewDefinitions(t *testing.T) {
 	w := completionWorld(t)
 	const text = "select properties.new| from events"
-	if got := w.complete(t, text); got != "" {
+	if got := complete(t, w, text); got != "" {
 		t.Fatalf("before the definition there is %q", got)
 	}
 	if err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "newest", Type: registry.PropertyString}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.complete(t, text); got != "newest" {
+	if got := complete(t, w, text); got != "newest" {
 		t.Errorf("after the definition there is %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package module
+package status_test
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 
 // TestStatusIsOfOneProject: whatever another project does, a key sees only the numbers of its own project, and no host, path or reason.
 func TestStatusIsOfOneProject(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "orders", "select 2")
 	p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{}`))
 	if err != nil {
@@ -24,7 +24,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 	}
 	w.Remember(t, p, time.Now(), `[1,"a"]`)
 	for range 3 {
-		w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", "{}")
+		w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", "{}")
 	}
 	if _, err := w.Places.Enter(t.Context(), admission.Request{Project: w.Project.ID}); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 	_, stranger := w.NewKey(t, w.NewProject(t).ID, registry.Personal, "*")
 	status := func(key string) map[string]any {
 		t.Helper()
-		answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
+		answer := w.SendAs(t, key, http.MethodGet, "/api/projects/@current/status/", "")
 		var out map[string]any
 		if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil || answer.Code != http.StatusOK {
 			t.Fatalf("%d %s", answer.Code, answer.Body)
@@ -88,14 +88,14 @@ func TestStatusIsOfOneProject(t *testing.T) {
 			t.Errorf("another project's %s (-want +got):\n%s", name, diff)
 		}
 	}
-	if answer := w.as(t, w.Secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
+	if answer := w.SendAs(t, w.Secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
 		t.Errorf("without project:read: %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestStatusOfKeptEvents: the time moves at midnight in the project's zone, which is Kiritimati's, so that it never is that of UTC.
 func TestStatusOfKeptEvents(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	if _, err := w.Registry.UpdateProject(t.Context(), w.Project.ID, registry.ProjectChange{
 		Retention: new(30), Timezone: new("Pacific/Kiritimati"),
 	}); err != nil {
@@ -104,7 +104,7 @@ func TestStatusOfKeptEvents(t *testing.T) {
 	_, key := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
 	of := w.Registry.Snapshot().Schema(w.Project.ID)
 	before := of.EventsFrom(time.Now())
-	answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
+	answer := w.SendAs(t, key, http.MethodGet, "/api/projects/@current/status/", "")
 	var got struct {
 		Events struct {
 			Days int       `json:"retention_days"`

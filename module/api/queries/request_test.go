@@ -1,4 +1,4 @@
-package module
+package queries_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // TestQueryActions tests the addresses besides POST query/: contract api.md, section 1.1.
 func TestQueryActions(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	const unknown = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
 	tests := []struct{ method, path, body, want string }{
 		{"POST", "check_auth_for_async/", "", `200 {"user":"ok"}`},
@@ -35,7 +35,7 @@ func TestQueryActions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.path+" "+tt.body, func(t *testing.T) {
-			answer := w.send(t, tt.method, "/api/projects/1/query/"+tt.path, tt.body)
+			answer := w.Send(t, tt.method, "/api/projects/1/query/"+tt.path, tt.body)
 			got := fmt.Sprintf("%d %s", answer.Code, answer.Body)
 			if answer.Code >= 400 {
 				got = fmt.Sprintf("%d %s: %s", answer.Code, apitest.FieldOf(t, answer, "code"), apitest.FieldOf(t, answer, "detail"))
@@ -48,7 +48,7 @@ func TestQueryActions(t *testing.T) {
 }
 
 func TestClientQueryID(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	for id, good := range map[string]bool{
 		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", result.MaxQueryID) + `"`: true,
 		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", result.MaxQueryID+1) + `"`: false,
@@ -66,9 +66,9 @@ func TestClientQueryID(t *testing.T) {
 
 // TestLongQuery: a text that is too long to be compiled is refused before a background run begins.
 func TestLongQuery(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	body := `{"query": {"kind": "HogQLQuery", "query": "` + strings.Repeat("<", 1<<20+1) + `"}, "refresh": "force_async"}`
-	answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body)
+	answer := w.Send(t, http.MethodPost, "/api/projects/1/query/", body)
 	got := fmt.Sprintf("%d %s: %s", answer.Code, apitest.FieldOf(t, answer, "code"), apitest.FieldOf(t, answer, "detail"))
 	if diff := cmp.Diff("400 hogql_syntax_error: The query is longer than 1048576 bytes", got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
@@ -77,7 +77,7 @@ func TestLongQuery(t *testing.T) {
 
 // TestOverrides: a query with overrides equals the query that itself contains them.
 func TestOverrides(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	tests := []struct{ name, query, overrides, same string }{
 		{
 			"a variable", `{"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"a": {"variableId": "a", "code_name": "v", "value": 1}}}`,

@@ -1,9 +1,9 @@
-package module
+package queries_test
 
 import (
 	"net/http"
 	"net/http/httptest"
-	goruntime "runtime"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +44,7 @@ func TestReadShown(t *testing.T) {
 
 // TestModifiersOfCachedAnswers: queries that only differ in what they show share a result, and each shows its own.
 func TestModifiersOfCachedAnswers(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	remembered := false
 	for _, tt := range []struct{ modifiers, want string }{
 		{``, `"modifiers":null,"timings":null`},
@@ -61,7 +61,7 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 			w.Remember(t, p, time.Now(), `[1, "a"]`)
 			remembered = true
 		}
-		got := w.send(t, http.MethodPost, "/api/projects/@current/query/", body).Body.String()
+		got := w.Send(t, http.MethodPost, "/api/projects/@current/query/", body).Body.String()
 		if !strings.Contains(got, tt.want) || !strings.Contains(got, `"is_cached":true`) {
 			t.Errorf("%s\nhas no %s", got, tt.want)
 		}
@@ -70,7 +70,7 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 
 // TestCancelledWithDebug: debug does not hide that a query was cancelled.
 func TestCancelledWithDebug(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	w.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
 	if _, err := w.Places.Enter(t.Context(), admission.Request{Project: w.Project.ID}); err != nil {
@@ -78,14 +78,14 @@ func TestCancelledWithDebug(t *testing.T) {
 	}
 	answered := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
-		answered <- w.send(t, http.MethodPost, "/api/projects/@current/query/",
+		answered <- w.Send(t, http.MethodPost, "/api/projects/@current/query/",
 			`{"query": {"kind": "HogQLQuery", "query": "select 1", "modifiers": {"debug": true}}, "client_query_id": "x"}`)
 	}()
 	for len(answered) == 0 {
-		if got := apitest.FieldOf(t, w.send(t, http.MethodDelete, "/api/projects/@current/query/x/", ""), "message"); got == "The query was cancelled." {
+		if got := apitest.FieldOf(t, w.Send(t, http.MethodDelete, "/api/projects/@current/query/x/", ""), "message"); got == "The query was cancelled." {
 			break
 		}
-		goruntime.Gosched()
+		runtime.Gosched()
 	}
 	if got := <-answered; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 		t.Errorf("answered %d %s", got.Code, got.Body)

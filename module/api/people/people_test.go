@@ -1,9 +1,9 @@
-package module
+package people_test
 
 import (
 	"net/http"
 	"net/http/httptest"
-	goruntime "runtime"
+	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +15,7 @@ import (
 
 // TestCancelledListOfPeople: a caller that names its list of people can cancel it by that name.
 func TestCancelledListOfPeople(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseTables(t, schema.NativeLayout())
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "person:read", "query:read")
 	w.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
@@ -24,10 +24,10 @@ func TestCancelledListOfPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	answered := make(chan *httptest.ResponseRecorder, 1)
-	go func() { answered <- w.send(t, http.MethodGet, "/api/projects/1/persons/?client_query_id=mine", "") }()
+	go func() { answered <- w.Send(t, http.MethodGet, "/api/projects/1/persons/?client_query_id=mine", "") }()
 	until := time.Now().Add(10 * time.Second)
 	for len(answered) == 0 {
-		if got := apitest.FieldOf(t, w.send(t, http.MethodDelete, "/api/projects/1/query/mine/", ""), "message"); got == "The query was cancelled." {
+		if got := apitest.FieldOf(t, w.Send(t, http.MethodDelete, "/api/projects/1/query/mine/", ""), "message"); got == "The query was cancelled." {
 			break
 		}
 		if time.Now().After(until) {
@@ -35,7 +35,7 @@ func TestCancelledListOfPeople(t *testing.T) {
 			place.Leave() // it goes on, and fails without ClickHouse
 			break
 		}
-		goruntime.Gosched()
+		runtime.Gosched()
 	}
 	if got := <-answered; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 		t.Errorf("answered %d %s", got.Code, got.Body)

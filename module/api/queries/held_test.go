@@ -1,4 +1,4 @@
-package module
+package queries_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 // begins begins a background run of a query that ends at once with one row.
-func (w *world) begins(t *testing.T, id string, p *result.Plan) {
+func begins(t *testing.T, w *apitest.World, id string, p *result.Plan) {
 	t.Helper()
 	w.Remember(t, p, time.Now(), `[1, "a secret"]`)
 	ended := make(chan struct{})
@@ -35,7 +35,7 @@ func (w *world) begins(t *testing.T, id string, p *result.Plan) {
 		t.Fatal(err)
 	}
 	<-ended
-	for w.send(t, http.MethodGet, "/api/projects/@current/query/"+id+"/", "").Code == http.StatusAccepted {
+	for w.Send(t, http.MethodGet, "/api/projects/@current/query/"+id+"/", "").Code == http.StatusAccepted {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -43,7 +43,7 @@ func (w *world) begins(t *testing.T, id string, p *result.Plan) {
 // TestRunsOverTablesNeedTheirScopes: the result of a background run over tables that need a scope is unknown to keys without it, here and through
 // another server.
 func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "alert:read")
 	other, secret := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
@@ -62,12 +62,12 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.begins(t, tt.id, p)
+			begins(t, w, tt.id, p)
 			path := "/api/projects/@current/query/" + tt.id + "/"
-			if got := w.send(t, http.MethodGet, path, ""); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "a secret") {
+			if got := w.Send(t, http.MethodGet, path, ""); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "a secret") {
 				t.Errorf("the key that asked: %d %s", got.Code, got.Body)
 			}
-			got := w.as(t, secret, http.MethodGet, path, "")
+			got := w.SendAs(t, secret, http.MethodGet, path, "")
 			if got.Code != tt.want || strings.Contains(got.Body.String(), "a secret") != (tt.want == http.StatusOK) {
 				t.Errorf("another key: %d %s, want %d", got.Code, got.Body, tt.want)
 			}
@@ -85,7 +85,7 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 
 // TestMarksOfHeldTables: keys that may read different tables do not share results, whatever part of a request names a table.
 func TestMarksOfHeldTables(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	all, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "project:read", "alert:read")
 	some, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "project:read")
 	const filter = `{"properties": [{"type": "hogql", "key": "(select count() from system.alerts) > 0"}]}`
@@ -136,46 +136,23 @@ func TestMarksOfHeldTables(t *testing.T) {
 
 // TestMetadataOfHeldTables: what a run denies is a mistake in the metadata too.
 func TestMetadataOfHeldTables(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "alert:read")
 	_, other := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	const body = `{"query": {"kind": "HogQLMetadata", "language": "hogQL", "query": "select name from system.alerts"}}`
-	if got := apitest.FieldOf(t, w.send(t, http.MethodPost, "/api/projects/@current/query/", body), "isValid"); got != true {
+	if got := apitest.FieldOf(t, w.Send(t, http.MethodPost, "/api/projects/@current/query/", body), "isValid"); got != true {
 		t.Errorf("with the scope isValid is %v", got)
 	}
-	got := w.as(t, other, http.MethodPost, "/api/projects/@current/query/", body)
+	got := w.SendAs(t, other, http.MethodPost, "/api/projects/@current/query/", body)
 	if apitest.FieldOf(t, got, "isValid") != false || !strings.Contains(got.Body.String(), "You don't have access to table `system.alerts`. The key needs the scope 'alert:read'.") {
 		t.Errorf("without the scope: %s", got.Body)
 	}
 }
 
-// TestMCPReadsHeldTables: the tool reads the tables of system.* that its caller may read.
-func TestMCPReadsHeldTables(t *testing.T) {
-	w := newWorld(t)
-	w.LoseClickHouse(t)
-	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight:read")
-	_, other := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
-	const query = `"select id, name from system.insights where not deleted"`
-	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + query + `}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Remember(t, p, time.Now(), `[1, "mine"]`)
-	for _, tt := range []struct{ name, secret, want string }{
-		{"with the scope", w.Secret, `{"success":true,"content":"n|a<b\n1|mine"}`},
-		{"without", other, `{"success":false,"content":"You don't have access to table ` + "`system.insights`" + `. The key needs the scope 'insight:read'."}`},
-	} {
-		got := w.as(t, tt.secret, http.MethodPost, "/api/projects/@current/mcp_tools/execute_sql/", `{"args": {"query": `+query+`}}`)
-		if diff := cmp.Diff(tt.want, got.Body.String()); diff != "" || got.Code != http.StatusOK {
-			t.Errorf("%s: %d (-want +got):\n%s", tt.name, got.Code, diff)
-		}
-	}
-}
-
 // TestHeldJSON: JSON in held tables is not escaped for HTML.
 func TestHeldJSON(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.Key, _ = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight_variable:read")
 	if _, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{
 		Project: w.Project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a<b", "&"]`), Default: []byte(`"a<b"`),

@@ -1,4 +1,4 @@
-package module
+package queries_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // told summarizes an answer of the query route.
@@ -76,7 +77,7 @@ func TestRefreshModes(t *testing.T) {
 	for _, tt := range tests {
 		for state, want := range map[string]string{"fresh": tt.fresh, "stale": tt.stale, "old": tt.old, "miss": tt.miss} {
 			t.Run(tt.mode+" "+state, func(t *testing.T) {
-				w := newWorld(t)
+				w := apitest.New(t)
 				w.LoseClickHouse(t)
 				body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, tt.mode)
 				p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
@@ -88,7 +89,7 @@ func TestRefreshModes(t *testing.T) {
 				if state != "miss" {
 					w.Remember(t, p, asked.Add(-age[state]), "[1]")
 				}
-				got := told(t, w.send(t, http.MethodPost, path, body))
+				got := told(t, w.Send(t, http.MethodPost, path, body))
 				for left := range int(time.Since(asked)/time.Second) + 2 { // as many seconds as have passed
 					got = strings.Replace(got, fmt.Sprintf("ttl=%d", 61-left), "ttl=60", 1)
 				}
@@ -102,14 +103,14 @@ func TestRefreshModes(t *testing.T) {
 
 // TestAnswerBesideRun: while a background run for an answer is in progress, cached answers mention it to every caller.
 func TestAnswerBesideRun(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	const path, body = "/api/projects/1/query/", `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
 	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Remember(t, p, time.Now(), "[1, 2]")
-	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") {
+	if got := told(t, w.Send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") {
 		t.Fatalf("before: %s", got)
 	}
 	ended := make(chan struct{})
@@ -119,14 +120,14 @@ func TestAnswerBesideRun(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	beside := w.send(t, http.MethodPost, path, body)
+	beside := w.Send(t, http.MethodPost, path, body)
 	if got := told(t, beside); !strings.HasSuffix(got, "+ run other, complete false") || !strings.HasPrefix(got, "202 hit") {
 		t.Errorf("beside the run: %s", got)
 	}
 	if got := beside.Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control beside a run: %s", got)
 	}
-	status := w.send(t, http.MethodGet, path+"other", "")
+	status := w.Send(t, http.MethodGet, path+"other", "")
 	const want = `{"query_status":{"id":"other","query_async":true,"team_id":1,"insight_id":null,"dashboard_id":null,"complete":false,"error":false,` +
 		`"error_message":null,"error_code":null,"results":null,"start_time":"T","pickup_time":null,"end_time":null,"expiration_time":null,"task_id":null,` +
 		`"query_progress":null,"labels":null,"cache_key":"K","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}}`
@@ -135,28 +136,28 @@ func TestAnswerBesideRun(t *testing.T) {
 	if diff := cmp.Diff(want, strings.Replace(got, at, "T", 1)); diff != "" || status.Code != http.StatusAccepted {
 		t.Errorf("status %d (-want +got):\n%s", status.Code, diff)
 	}
-	cancelledBody := w.send(t, http.MethodDelete, path+"other/", "")
+	cancelledBody := w.Send(t, http.MethodDelete, path+"other/", "")
 	if diff := cmp.Diff(`{"message":"The query was cancelled."}`, cancelledBody.Body.String()); diff != "" || cancelledBody.Code != http.StatusOK {
 		t.Errorf("cancel %d (-want +got):\n%s", cancelledBody.Code, diff)
 	}
 	<-ended
-	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") || strings.Contains(got, "run") {
+	if got := told(t, w.Send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") || strings.Contains(got, "run") {
 		t.Errorf("afterwards: %s", got)
 	}
 }
 
 // TestStatusOfFailure: an error that the caller may see is a 400 with its text, any other a 500 without.
 func TestStatusOfFailure(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	run := func(id, hogql string) *httptest.ResponseRecorder {
 		t.Helper()
 		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}, "refresh": "force_async", "client_query_id": %q}`, hogql, id)
-		if answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body); answer.Code != http.StatusAccepted {
+		if answer := w.Send(t, http.MethodPost, "/api/projects/1/query/", body); answer.Code != http.StatusAccepted {
 			t.Fatalf("%d %s", answer.Code, answer.Body)
 		}
 		for {
-			if answer := w.send(t, http.MethodGet, "/api/projects/1/query/"+id+"/?show_progress=true", ""); answer.Code != http.StatusAccepted {
+			if answer := w.Send(t, http.MethodGet, "/api/projects/1/query/"+id+"/?show_progress=true", ""); answer.Code != http.StatusAccepted {
 				return answer
 			}
 		}
@@ -186,12 +187,12 @@ func TestStatusOfFailure(t *testing.T) {
 
 // TestRunsRespectLimits: a background run that could not be admitted is refused at once.
 func TestRunsRespectLimits(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	ask := func(n int) *httptest.ResponseRecorder {
 		t.Helper()
-		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
+		return w.Send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
 	}
 	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestRunsRespectLimits(t *testing.T) {
 	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || apitest.FieldOf(t, answer, "code") != "throttled" {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
-	w.Limits = execution.NewLimiter(Rate{Queries: 1000, Per: time.Second})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1000, Per: time.Second})
 	w.FillPlaces(t, 1)
 	want := w.TooMany(w.Project.ID).Error()
 	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(apitest.FieldOf(t, answer, "detail"))) {
@@ -210,7 +211,7 @@ func TestRunsRespectLimits(t *testing.T) {
 
 // TestPastLasts: an answer whose range had ended when it was computed does not become stale, even if the end moves with the clock.
 func TestPastLasts(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	for date, want := range map[string]string{"-30d": "200 hit; ttl=0", "-1h": "202 hit; ttl=0; detail=revalidating + run me, complete false"} {
 		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_from": "-60d", "date_to": %q, "explicitDate": true}},
@@ -220,7 +221,7 @@ func TestPastLasts(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Remember(t, p, time.Now().Add(-p.Fresh-time.Minute), "[1]")
-		if diff := cmp.Diff(want, told(t, w.send(t, http.MethodPost, "/api/projects/1/query/", body))); diff != "" {
+		if diff := cmp.Diff(want, told(t, w.Send(t, http.MethodPost, "/api/projects/1/query/", body))); diff != "" {
 			t.Errorf("an old answer up to %s (-want +got):\n%s", date, diff)
 		}
 	}
