@@ -1,4 +1,4 @@
-package module
+package insights_test
 
 import (
 	"encoding/json"
@@ -21,9 +21,9 @@ import (
 
 // TestInsightBody compares a whole insight with its result.
 func TestInsightBody(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	w.RememberInsight(t, i, time.Now(), `[1,"x"]`)
-	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+	answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
 	var got map[string]any
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
 		t.Fatalf("%d %s: %v", answer.Code, answer.Body, err)
@@ -56,7 +56,7 @@ func TestInsightBody(t *testing.T) {
 	}
 
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
-	reader := w.send(t, http.MethodGet, "/api/projects/1/insights/"+i.ShortID, "")
+	reader := w.Send(t, http.MethodGet, "/api/projects/1/insights/"+i.ShortID, "")
 	if level := apitest.FieldOf(t, reader, "user_access_level"); level != "viewer" || apitest.FieldOf(t, reader, "effective_privilege_level") != 21.0 {
 		t.Errorf("a key that may only read has the level %v", level)
 	}
@@ -64,7 +64,7 @@ func TestInsightBody(t *testing.T) {
 
 // TestInsightParams: a query string that can't be read is refused, rather than taken without the parameters in it; ids are measured in characters.
 func TestInsightParams(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	for params, want := range map[string]int{
 		"":                             http.StatusOK,
 		"filters_override=null":        http.StatusOK,
@@ -89,14 +89,13 @@ func TestInsightParams(t *testing.T) {
 
 // TestInsightFreshness: a stored response says until when its result is fresh, also after that was changed.
 func TestInsightFreshness(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	at := time.Now().Truncate(time.Second)
 	w.RememberInsight(t, i, at, `[1,"x"]`)
 	for _, fresh := range []time.Duration{5 * time.Minute, 5 * time.Minute, time.Hour} {
 		w.QueryFresh, w.Plans = fresh, result.NewPlans() // as after a reload
 		w.API = w.NewAPI()
-		w.rt.api = w.API
-		answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
 		text, _ := apitest.FieldOf(t, answer, "cache_target_age").(string)
 		if got, err := time.Parse(time.RFC3339, text); err != nil || !got.Equal(at.Add(fresh)) {
 			t.Errorf("fresh for %v since %v: %s", fresh, at, text)
@@ -106,7 +105,7 @@ func TestInsightFreshness(t *testing.T) {
 
 // TestInsightsSideBySide: the insights of a list are loaded concurrently, and each may add to the answer's headers.
 func TestInsightsSideBySide(t *testing.T) {
-	w, first := insightWorld(t)
+	w, first := apitest.NewWithInsight(t)
 	w.LoseClickHouse(t)
 	for range 16 { // some of them at the same time
 		fields := registry.InsightFields{Query: registry.To(first.Query)}
@@ -114,11 +113,11 @@ func TestInsightsSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/?refresh=force_blocking", "")
+	answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/?refresh=force_blocking", "")
 	if left := answer.Header().Get("RateLimit"); answer.Code != http.StatusTooManyRequests || !strings.HasPrefix(left, `"key";r=0;t=`) {
 		t.Errorf("without an allowance: %d, RateLimit %q", answer.Code, left)
 	}
@@ -127,10 +126,10 @@ func TestInsightsSideBySide(t *testing.T) {
 // TestInsightWithoutClickHouse: an insight is shown whatever happens to its query, unless the query itself is wrong or the key's rate is spent
 // (contract api.md, section 4.4).
 func TestInsightWithoutClickHouse(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	w.LoseClickHouse(t)
 	ask := func(refresh string) *httptest.ResponseRecorder {
-		return w.send(t, http.MethodGet, "/api/projects/1/insights/1/?client_query_id=mine&refresh="+refresh, "")
+		return w.Send(t, http.MethodGet, "/api/projects/1/insights/1/?client_query_id=mine&refresh="+refresh, "")
 	}
 	failure := func(answer *httptest.ResponseRecorder) map[string]any {
 		status, _ := apitest.FieldOf(t, answer, "query_status").(map[string]any)
@@ -156,7 +155,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +163,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 
-	w.Limits, w.Places = execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(apitest.PlacesFor(10))
+	w.Limits, w.Places = execution.NewLimiter(registry.Rate{Queries: 240, Per: time.Minute}), admission.New(apitest.PlacesFor(10))
 	if answer := ask("async"); answer.Code != http.StatusAccepted || apitest.FieldOf(t, answer, "query_status") == nil || apitest.FieldOf(t, answer, "result") != nil {
 		t.Errorf("refresh=async: %d %s", answer.Code, answer.Body)
 	}
@@ -181,7 +180,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 
 // TestInsightsOfMCP: for PostHog's MCP server, bare queries are wrapped in the node that shows them.
 func TestInsightsOfMCP(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	const trends = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]}`
 	for name, tt := range map[string]struct{ client, query, want string }{
 		"trends":         {"mcp", trends, `{"kind":"InsightVizNode","source":` + trends + `}`},
@@ -191,7 +190,7 @@ func TestInsightsOfMCP(t *testing.T) {
 		"another client": {"", trends, trends},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"query":`+tt.query+`}`, "X-PostHog-Client", tt.client)
+			answer := w.Send(t, http.MethodPost, "/api/projects/1/insights/", `{"query":`+tt.query+`}`, "X-PostHog-Client", tt.client)
 			var body struct {
 				Query json.RawMessage `json:"query"`
 			}
@@ -200,7 +199,7 @@ func TestInsightsOfMCP(t *testing.T) {
 			}
 		})
 	}
-	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name":"x"}`, "X-PostHog-Client", "mcp")
+	answer := w.Send(t, http.MethodPost, "/api/projects/1/insights/", `{"name":"x"}`, "X-PostHog-Client", "mcp")
 	if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "attr") != "query" || apitest.FieldOf(t, answer, "code") != "required" {
 		t.Errorf("without a query: %d %s", answer.Code, answer.Body)
 	}
@@ -208,9 +207,9 @@ func TestInsightsOfMCP(t *testing.T) {
 
 // TestRestoreInsight: only a PATCH with deleted=false finds a deleted insight, by its id or its short id.
 func TestRestoreInsight(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	const path = "/api/projects/@current/insights/1/"
-	if answer := w.send(t, http.MethodDelete, path, ""); answer.Code != http.StatusNoContent || answer.Body.Len() != 0 {
+	if answer := w.Send(t, http.MethodDelete, path, ""); answer.Code != http.StatusNoContent || answer.Body.Len() != 0 {
 		t.Errorf("DELETE: %d %s", answer.Code, answer.Body)
 	}
 	for _, tt := range []struct {
@@ -228,21 +227,21 @@ func TestRestoreInsight(t *testing.T) {
 		{http.MethodGet, path, "", 200},
 		{http.MethodPut, path, `{}`, 200},
 	} {
-		if answer := w.send(t, tt.method, tt.path, tt.body); answer.Code != tt.want {
+		if answer := w.Send(t, tt.method, tt.path, tt.body); answer.Code != tt.want {
 			t.Errorf("%s %s %s answers %d, want %d: %s", tt.method, tt.path, tt.body, answer.Code, tt.want, answer.Body)
 		}
 	}
-	if name := apitest.FieldOf(t, w.send(t, http.MethodGet, path, ""), "name"); name != "back" {
+	if name := apitest.FieldOf(t, w.Send(t, http.MethodGet, path, ""), "name"); name != "back" {
 		t.Errorf("the name is %v", name)
 	}
 }
 
 // TestUsersHaveNoSecrets: nothing that represents a user reveals anything about its key.
 func TestUsersHaveNoSecrets(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "*")
 	for _, path := range []string{"/api/users/@me/", "/api/personal_api_keys/@current/", "/api/organizations/@current/", "/api/projects/", "/api/projects/1/insights/"} {
-		answer := w.send(t, http.MethodGet, path, "")
+		answer := w.Send(t, http.MethodGet, path, "")
 		if answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), w.Secret) {
 			t.Errorf("%s answers %d: %s", path, answer.Code, answer.Body)
 		}
@@ -257,7 +256,7 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 
 // TestQueryThatCannotBePlanned: the mode that computes nothing shows an insight without a result, whatever is wrong with its query.
 func TestQueryThatCannotBePlanned(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "query:read")
 	for _, query := range []string{`{"kind":"GoneQuery"}`, `{"kind":"ActorsQuery","select":["id"]}`} {
 		fields := registry.InsightFields{Query: registry.To(json.RawMessage(query))}
@@ -278,7 +277,7 @@ func TestQueryThatCannotBePlanned(t *testing.T) {
 		{"insights/2/?refresh=blocking", 400, nil},
 		{"insights/3/?refresh=blocking&" + filters, 400, nil},
 	} {
-		answer := w.send(t, http.MethodGet, "/api/projects/1/"+tt.target, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/"+tt.target, "")
 		type insight struct {
 			Result any
 			Status *struct {
@@ -308,13 +307,13 @@ func TestQueryThatCannotBePlanned(t *testing.T) {
 
 // TestNullOverrides: overrides of null count as not given.
 func TestNullOverrides(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	w.RememberInsight(t, i, time.Now(), `[1,"x"]`)
-	w.newDashboard(t, registry.DashboardFields{Filters: registry.To(json.RawMessage(`{"date_from":"-7d"}`)), Tiles: []registry.TileFields{{Insight: i.ID}}})
+	newDashboard(t, w, registry.DashboardFields{Filters: registry.To(json.RawMessage(`{"date_from":"-7d"}`)), Tiles: []registry.TileFields{{Insight: i.ID}}})
 	for _, target := range []string{"insights/1/", "dashboards/1/"} {
-		plain := w.send(t, http.MethodGet, "/api/projects/1/"+target, "").Body.String()
+		plain := w.Send(t, http.MethodGet, "/api/projects/1/"+target, "").Body.String()
 		for _, params := range []string{"filters_override=null", "variables_override=null"} {
-			answer := w.send(t, http.MethodGet, "/api/projects/1/"+target+"?"+params, "")
+			answer := w.Send(t, http.MethodGet, "/api/projects/1/"+target+"?"+params, "")
 			if diff := cmp.Diff(plain, answer.Body.String()); diff != "" || answer.Code != http.StatusOK {
 				t.Errorf("%s?%s: %d (-want +got):\n%s", target, params, answer.Code, diff)
 			}

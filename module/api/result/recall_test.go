@@ -1,4 +1,4 @@
-package module
+package result_test
 
 import (
 	"context"
@@ -134,7 +134,7 @@ func TestRecallAfterWrites(t *testing.T) {
 		}, all},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, ctx := newWorld(t), t.Context()
+			w, ctx := apitest.New(t), t.Context()
 			reg, id := w.Registry, w.Project.ID
 			m := &made{Registry: reg, project: id, other: w.NewProject(t).ID}
 			m.variable = must[*registry.Variable](t)(reg.CreateVariable(ctx, registry.NewVariable{Project: id, Name: "x", Type: registry.VariableNumber}, apitest.Began))
@@ -188,9 +188,9 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		// begin creates the endpoint e, and returns a function that changes it.
-		begin func(t *testing.T, w *world) (change func(round int))
+		begin func(t *testing.T, w *apitest.World) (change func(round int))
 	}{
-		{"versions", func(t *testing.T, w *world) func(int) {
+		{"versions", func(t *testing.T, w *apitest.World) func(int) {
 			t.Helper()
 			w.NewEndpoint(t, "e", "select 0")
 			return func(round int) {
@@ -198,7 +198,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 					registry.EndpointUpdate{Query: ask(fmt.Sprintf("select %d", round), nil)}, apitest.Began))
 			}
 		}},
-		{"the default of a variable", func(t *testing.T, w *world) func(int) {
+		{"the default of a variable", func(t *testing.T, w *apitest.World) func(int) {
 			t.Helper()
 			v := must[*registry.Variable](t)(w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "x", Type: registry.VariableNumber}, apitest.Began))
 			must[*registry.Endpoint](t)(w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "e", Query: ask("select {variables.x}", v)}, apitest.Began))
@@ -206,7 +206,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 				must[*registry.Variable](t)(w.Registry.UpdateVariable(t.Context(), w.Project.ID, v.ID, registry.VariableUpdate{Default: jsontext.Append(nil, round)}))
 			}
 		}},
-		{"the members of a cohort", func(t *testing.T, w *world) func(int) {
+		{"the members of a cohort", func(t *testing.T, w *apitest.World) func(int) {
 			t.Helper()
 			c := must[*registry.Cohort](t)(w.Registry.CreateCohort(t.Context(), registry.NewCohort{
 				Project: w.Project.ID, CohortFields: registry.CohortFields{Static: registry.To(true)},
@@ -216,7 +216,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 				must[*registry.Cohort](t)(w.Registry.SetCohortMembers(t.Context(), w.Project.ID, c.ID, int64(round), apitest.Began))
 			}
 		}},
-		{"another endpoint of the name", func(t *testing.T, w *world) func(int) {
+		{"another endpoint of the name", func(t *testing.T, w *apitest.World) func(int) {
 			t.Helper()
 			w.NewEndpoint(t, "e", "select 0")
 			return func(round int) {
@@ -228,10 +228,10 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := apitest.New(t)
 			change := tt.begin(t, w)
 			shown := func() (round int, ok bool) {
-				answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/e/run", `{"limit": 10}`)
+				answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/e/run", `{"limit": 10}`)
 				if answer.Code != http.StatusOK {
 					return 0, false // nothing is stored yet, and ClickHouse is away
 				}
@@ -302,7 +302,7 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 		}, http.StatusForbidden},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := apitest.New(t)
 			w.NewEndpoint(t, "e", "select 1")
 			p, err := w.PlanAs(w.Key, "e", "")
 			if err != nil {

@@ -1,4 +1,4 @@
-package module
+package insights_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
@@ -18,7 +17,7 @@ import (
 )
 
 // newDashboard creates a dashboard.
-func (w *world) newDashboard(tb testing.TB, fields registry.DashboardFields) *registry.Dashboard {
+func newDashboard(tb testing.TB, w *apitest.World, fields registry.DashboardFields) *registry.Dashboard {
 	tb.Helper()
 	d, err := w.Registry.CreateDashboard(tb.Context(), w.Project.ID, fields, w.Key.ID, apitest.Began)
 	if err != nil {
@@ -29,14 +28,14 @@ func (w *world) newDashboard(tb testing.TB, fields registry.DashboardFields) *re
 
 // TestSearchOfDashboards: a search is short, whatever the list, and ends with its request.
 func TestSearchOfDashboards(t *testing.T) {
-	w, _ := insightWorld(t)
-	w.newDashboard(t, registry.DashboardFields{Name: registry.To(new("Sales"))})
+	w, _ := apitest.NewWithInsight(t)
+	newDashboard(t, w, registry.DashboardFields{Name: registry.To(new("Sales"))})
 	for _, list := range []string{"dashboards", "insights"} {
 		target := "/api/projects/1/" + list + "/?search=" + strings.Repeat("é", 200)
-		if answer := w.send(t, http.MethodGet, target, ""); answer.Code != http.StatusOK {
+		if answer := w.Send(t, http.MethodGet, target, ""); answer.Code != http.StatusOK {
 			t.Errorf("%s with the longest search: %d %s", list, answer.Code, answer.Body)
 		}
-		answer := w.send(t, http.MethodGet, target+"x", "")
+		answer := w.Send(t, http.MethodGet, target+"x", "")
 		if diff := cmp.Diff("Search query must be 200 characters or fewer.", apitest.FieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || diff != "" {
 			t.Errorf("%s with a longer search: %d (-want +got):\n%s", list, answer.Code, diff)
 		}
@@ -45,7 +44,7 @@ func TestSearchOfDashboards(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 		r.Header.Set("Authorization", "Bearer "+w.Secret)
 		gone := httptest.NewRecorder()
-		_ = w.ServeHTTP(gone, r, caddyhttp.HandlerFunc(nil))
+		w.API.ServeHTTP(gone, r)
 		if strings.Contains(gone.Body.String(), "results") {
 			t.Errorf("%s for a client that is gone: %d %s", list, gone.Code, gone.Body)
 		}
@@ -54,7 +53,7 @@ func TestSearchOfDashboards(t *testing.T) {
 
 // TestFiltersOverLists: the filters of a dashboard apply to all queries that take some, and the query that is shown is the one that ran.
 func TestFiltersOverLists(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
 	table := func(source string) string { return `{"kind":"DataTableNode","source":` + source + `}` }
 	const trend = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]`
@@ -78,8 +77,8 @@ func TestFiltersOverLists(t *testing.T) {
 		}
 		w.RememberInsight(t, &registry.Insight{Query: json.RawMessage(tt.ran)}, time.Now(), fmt.Sprintf(`[%d,"a"]`, i))
 	}
-	w.newDashboard(t, board)
-	answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", "")
+	newDashboard(t, w, board)
+	answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/", "")
 	var got struct {
 		Tiles []struct {
 			Insight struct{ Query, Result any }
@@ -103,19 +102,19 @@ func TestFiltersOverLists(t *testing.T) {
 
 // TestRestoreDashboard: restoring a dashboard restores the insights that were deleted with it, which needs the scope for them.
 func TestRestoreDashboard(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	_, writer := w.NewKey(t, w.Project.ID, registry.Personal, "dashboard:write")
-	d := w.newDashboard(t, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
+	d := newDashboard(t, w, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
 	const path = "/api/projects/1/dashboards/1/"
 	remove := func(body string) {
 		t.Helper()
-		if answer := w.send(t, http.MethodPatch, path, body); answer.Code != http.StatusOK {
+		if answer := w.Send(t, http.MethodPatch, path, body); answer.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
 		}
 	}
 	restore := func(secret string, want int) {
 		t.Helper()
-		answer := w.as(t, secret, http.MethodPatch, path, `{"deleted": false}`)
+		answer := w.SendAs(t, secret, http.MethodPatch, path, `{"deleted": false}`)
 		restored := w.Registry.Snapshot().Dashboard(d.Project, d.ID) != nil
 		insight := w.Registry.Snapshot().Insight(d.Project, i.ID) != nil
 		if ok := want == http.StatusOK; answer.Code != want || restored != ok || insight != ok {

@@ -1,17 +1,10 @@
-package module
+package endpoints_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,23 +13,20 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
-	"github.com/caddy-analytics/caddy-analytics/module/peers"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestCursorPages pages through a result while its key gets other results, in each format, and compares the pages with the original rows.
 func TestCursorPages(t *testing.T) {
-	meanwhile := map[string]func(t *testing.T, w *world){
-		"nothing":                  func(*testing.T, *world) {},
-		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.RememberMine(t, "acme", 101, 109) },
-		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.RememberMine(t, "acme", 5, 5) },
-		"events are imported":      func(_ *testing.T, w *world) { w.Cache.Purge(w.Project.ID) },
-		"a property gets a type":   func(t *testing.T, w *world) { t.Helper(); w.declare(t) },
-		"there is a newer version": func(t *testing.T, w *world) { t.Helper(); w.publishAnew(t) },
+	meanwhile := map[string]func(t *testing.T, w *apitest.World){
+		"nothing":                  func(*testing.T, *apitest.World) {},
+		"it is computed anew":      func(t *testing.T, w *apitest.World) { t.Helper(); w.RememberMine(t, "acme", 101, 109) },
+		"it has fewer rows":        func(t *testing.T, w *apitest.World) { t.Helper(); w.RememberMine(t, "acme", 5, 5) },
+		"events are imported":      func(_ *testing.T, w *apitest.World) { w.Cache.Purge(w.Project.ID) },
+		"a property gets a type":   func(t *testing.T, w *apitest.World) { t.Helper(); declare(t, w) },
+		"there is a newer version": func(t *testing.T, w *apitest.World) { t.Helper(); publishAnew(t, w) },
 	}
 	forms := map[string]struct {
 		path, body string
@@ -57,11 +47,11 @@ func TestCursorPages(t *testing.T) {
 	for what, happen := range meanwhile {
 		for name, form := range forms {
 			t.Run(what+", "+name, func(t *testing.T) {
-				w, next := pagedWorld(t)
+				w, next := apitest.NewWithCursor(t)
 				var pages []string
 				for next != "" && len(pages) < 9 {
 					happen(t, w)
-					got := w.send(t, http.MethodPost, apitest.MinePath+form.path, apitest.WithCursor(next, form.body))
+					got := w.Send(t, http.MethodPost, apitest.MinePath+form.path, apitest.WithCursor(next, form.body))
 					page := got.Body.String()
 					next = got.Header().Get("Next-Cursor")
 					if got.Header().Get("Content-Type") == "application/json" {
@@ -82,7 +72,7 @@ func TestCursorPages(t *testing.T) {
 }
 
 // declare changes the project's schema, and thereby every cache key.
-func (w *world) declare(tb testing.TB) {
+func declare(tb testing.TB, w *apitest.World) {
 	tb.Helper()
 	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprint("p", time.Now().UnixNano()), Type: registry.PropertyNumeric}
 	if err := w.Registry.SetProperty(tb.Context(), w.Project.ID, property); err != nil {
@@ -91,7 +81,7 @@ func (w *world) declare(tb testing.TB) {
 }
 
 // publishAnew publishes another version of the endpoint mine.
-func (w *world) publishAnew(tb testing.TB) {
+func publishAnew(tb testing.TB, w *apitest.World) {
 	tb.Helper()
 	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, "mine", registry.EndpointUpdate{
 		Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
@@ -103,12 +93,12 @@ func (w *world) publishAnew(tb testing.TB) {
 
 // TestCursorAnswer checks the metadata of a snapshot's answer, and that its page is rendered once.
 func TestCursorAnswer(t *testing.T) {
-	w, next := pagedWorld(t)
+	w, next := apitest.NewWithCursor(t)
 	ask := func() *httptest.ResponseRecorder {
-		return w.send(t, http.MethodGet, apitest.MinePath+"?cursor="+next, "")
+		return w.Send(t, http.MethodGet, apitest.MinePath+"?cursor="+next, "")
 	}
 	fresh := ask()
-	byOffset := w.send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`)
+	byOffset := w.Send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`)
 	if fresh.Body.String() != byOffset.Body.String() || fresh.Header().Get("Etag") != byOffset.Header().Get("Etag") {
 		t.Errorf("by its cursor %s\nby its offset %s", fresh.Body, byOffset.Body)
 	}
@@ -136,15 +126,15 @@ func TestCursorAnswer(t *testing.T) {
 			t.Errorf("no longer fresh: %s, %v", got.Status, err)
 		}
 	}
-	if got := w.send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 5}`); apitest.FieldOf(t, got, "next_cursor") != nil {
+	if got := w.Send(t, http.MethodPost, apitest.MinePath, `{"variables": {"customer": "acme"}, "limit": 5}`); apitest.FieldOf(t, got, "next_cursor") != nil {
 		t.Errorf("the whole: %s", got.Body)
 	}
 }
 
 // TestCursorMistakes sends parameters that are not allowed with a cursor, and invalid cursors. Every refusal names the field.
 func TestCursorMistakes(t *testing.T) {
-	w, next := pagedWorld(t)
-	w.publishAnew(t)
+	w, next := apitest.NewWithCursor(t)
+	publishAnew(t, w)
 	changed := []byte(next)
 	changed[40] ^= 1
 	const none, other = "400 This is not a cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
@@ -174,159 +164,31 @@ func TestCursorMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
-				got := w.send(t, http.MethodPost, apitest.MinePath+tt.path, tt.body)
+				got := w.Send(t, http.MethodPost, apitest.MinePath+tt.path, tt.body)
 				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{apitest.OutcomeOf(t, got), apitest.FieldOf(t, got, "attr")}); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
 		})
 	}
-	if got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(gone, "")); apitest.FieldOf(t, got, "code") != "cursor_expired" || apitest.FieldOf(t, got, "type") != "invalid_request" {
+	if got := w.Send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(gone, "")); apitest.FieldOf(t, got, "code") != "cursor_expired" || apitest.FieldOf(t, got, "type") != "invalid_request" {
 		t.Errorf("%s", got.Body)
 	}
-	if got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, "")); got.Code != http.StatusOK {
+	if got := w.Send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, "")); got.Code != http.StatusOK {
 		t.Errorf("and still: %d %s", got.Code, got.Body)
 	}
 	off := false
 	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "mine", registry.EndpointUpdate{Version: 1, Active: &off}, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := apitest.OutcomeOf(t, w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
+	if got, want := apitest.OutcomeOf(t, w.Send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
 		t.Errorf("a version that was switched off: %s", got)
 	}
 }
 
-// others is another server, whose answers a test chooses.
-type others struct {
-	named  error // instead of the server
-	answer func(ctx context.Context, request []byte) (peers.Answer, error)
-	ended  bool
-	unread error // the registry does not say whether it has ended
-}
-
-func (others) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{}, false }
-
-func (o others) Named(_ context.Context, name string) (nodes.Node, error) {
-	return nodes.Node{Name: name}, o.named
-}
-
-func (o others) Ended(context.Context, nodes.Node) (bool, error) { return o.ended, o.unread }
-
-func (others) Others() (living, dead []nodes.Node) { return nil, nil }
-
-func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
-	a, err := o.answer(ctx, request)
-	a.Body, a.Rest = append(a.Body, a.Rest...), nil // as received over a connection
-	return a, err
-}
-
-// elsewhere returns a cursor as another process would have issued it.
-func elsewhere(tb testing.TB, cursor string) string {
-	tb.Helper()
-	all, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	all[0] ^= 1
-	binary.BigEndian.PutUint32(all[len(all)-crc32.Size:], crc32.ChecksumIEEE(all[:len(all)-crc32.Size]))
-	return base64.RawURLEncoding.EncodeToString(all)
-}
-
-// TestCursorOfAnotherServer follows a cursor that another server issued. Only that server can say that the page is gone.
-func TestCursorOfAnotherServer(t *testing.T) {
-	w, next := pagedWorld(t)
-	foreign := elsewhere(t, next)
-	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.CursorOwner(t, "mine")))
-	changed := []byte(next)
-	changed[40] ^= 1
-	// its returns the other server's answer to one of its cursors.
-	its := func(cursor string) func(context.Context, []byte) (peers.Answer, error) {
-		return func(ctx context.Context, request []byte) (peers.Answer, error) {
-			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1), w.rt.newCatchUp()), nil
-		}
-	}
-	// follows returns the page with another next cursor.
-	follows := func(edit func(string) string) func(context.Context, []byte) (peers.Answer, error) {
-		return func(ctx context.Context, request []byte) (peers.Answer, error) {
-			answer, err := its(next)(ctx, request)
-			answer.Body = editNext(t, answer.Body, edit)
-			return answer, err
-		}
-	}
-	fails := func(err error) func(context.Context, []byte) (peers.Answer, error) {
-		return func(context.Context, []byte) (peers.Answer, error) { return peers.Answer{}, err }
-	}
-	declines := func(why string) func(context.Context, []byte) (peers.Answer, error) {
-		return func(context.Context, []byte) (peers.Answer, error) { return peers.Declined(why), nil }
-	}
-	const (
-		expired = "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor."
-		away    = "503 The server that holds this cursor's rows is not responding. Please try again later."
-	)
-	for _, tt := range []struct {
-		name   string
-		other  others
-		want   string
-		repeat string // Retry-After
-	}{
-		{"the page", others{answer: follows(func(its string) string { return elsewhere(t, its) })}, "[[3 row of acme] [4 row of acme]]", ""},
-		{"a server that is gone", others{named: nodes.ErrGone}, expired, ""},
-		{"rows that are not kept", others{answer: its(gone)}, expired, ""},
-		{"a changed cursor", others{answer: its(string(changed))}, expired, ""},
-		{"a cursor of a third server", others{answer: its(foreign)}, expired, ""},
-		{"a silent server", others{answer: fails(peers.ErrSilent)}, away, "1"},
-		{"a server that is new or not, while the registry is away", others{named: errors.New("a test")}, away, "1"},
-		{"a server that takes no questions", others{named: nodes.ErrNotAsked}, away, "1"},
-		{"a server that ended", others{answer: fails(peers.ErrAbsent), ended: true}, expired, ""},
-		{"a server that is not at its address, but writes its record", others{answer: fails(peers.ErrAbsent)}, away, "1"},
-		{"a server that is not at its address, while the registry is away", others{answer: fails(peers.ErrAbsent), unread: errors.New("a test")}, away, "1"},
-		{"a silent server that stopped writing its record", others{answer: fails(peers.ErrSilent), ended: true}, away, "1"},
-		{"an invalid next cursor", others{answer: follows(func(string) string { return `","x":"` })}, away, "1"},
-		{"a next cursor of a third server", others{answer: its(next)}, away, "1"},
-		{"a busy server", others{answer: declines("busy")}, away, "1"},
-		{"an older registry", others{answer: func(ctx context.Context, request []byte) (peers.Answer, error) {
-			var asked execution.PeerRequest
-			if err := json.Unmarshal(request, &asked); err != nil {
-				return peers.Answer{}, err
-			}
-			asked.Revision += 1000
-			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked), w.rt.newCatchUp()), nil
-		}}, away, "1"},
-		{"an invalid failure", others{answer: func(context.Context, []byte) (peers.Answer, error) {
-			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"gone":true}`)}, nil
-		}}, away, "1"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			w.Peers = tt.other
-			defer func() { w.Peers = nil }()
-			got := w.send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(foreign, ""))
-			if following, _ := apitest.FieldOf(t, got, "next_cursor").(string); got.Code == http.StatusOK && following[:10] != foreign[:10] {
-				t.Errorf("the next cursor is %q, want one of the other server", following)
-			}
-			if out := apitest.OutcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
-				t.Errorf("%s, Retry-After %q; want %s, %q", out, got.Header().Get("Retry-After"), tt.want, tt.repeat)
-			}
-		})
-	}
-}
-
-// editNext changes the next cursor in a page from another server.
-func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
-	tb.Helper()
-	length := binary.BigEndian.Uint32(body)
-	head := make(map[string]any)
-	if err := json.Unmarshal(body[4:4+length], &head); err != nil {
-		tb.Fatal(err)
-	}
-	page := head["page"].(map[string]any)
-	page["next"] = edit(page["next"].(string))
-	edited := jsontext.Append(nil, head)
-	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(edited))), edited, body[4+length:])
-}
-
 // TestCursorsAreNoKeys gives a cursor to callers that may not have its rows, and to callers that may.
 func TestCursorsAreNoKeys(t *testing.T) {
-	w, next := pagedWorld(t)
+	w, next := apitest.NewWithCursor(t)
 	w.PublishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
 	const none = "400 This is not a cursor of this endpoint."
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
@@ -342,7 +204,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	_, stranger := w.NewKey(t, other.Project.ID, registry.Personal, "endpoint:read")
 
 	w.RememberRuns(t, "acme") // as run with a key bound to acme
-	as := func(secret string) *world {
+	as := func(secret string) *apitest.World {
 		caller := *w
 		caller.Secret = secret
 		return &caller
@@ -352,7 +214,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
-	bound, _ := apitest.FieldOf(t, as(acme).send(t, http.MethodPost, apitest.MinePath, `{"limit": 1}`), "next_cursor").(string)
+	bound, _ := apitest.FieldOf(t, as(acme).Send(t, http.MethodPost, apitest.MinePath, `{"limit": 1}`), "next_cursor").(string)
 	if len(bound) != pagecursor.Length {
 		t.Fatal("a bound key got no cursor")
 	}
@@ -378,25 +240,25 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
-				got := as(tt.secret).send(t, http.MethodPost, "/api/projects/@current/endpoints/"+tt.endpoint+"/run", apitest.WithCursor(tt.cursor, ""))
+				got := as(tt.secret).Send(t, http.MethodPost, "/api/projects/@current/endpoints/"+tt.endpoint+"/run", apitest.WithCursor(tt.cursor, ""))
 				if apitest.OutcomeOf(t, got) != tt.want {
 					t.Errorf("%d %s, want %s", got.Code, got.Body, tt.want)
 				}
 			}
 		})
 	}
-	fixed := as(acme).send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(bound, `, "variables": {"customer": "globex"}`))
+	fixed := as(acme).Send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(bound, `, "variables": {"customer": "globex"}`))
 	if want := "403 Variable customer: this key fixes its value."; apitest.OutcomeOf(t, fixed) != want {
 		t.Errorf("a bound key with another value: %s, want %s", apitest.OutcomeOf(t, fixed), want)
 	}
-	draft := as(secret).send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(w.draftCursor(t), ""))
+	draft := as(secret).Send(t, http.MethodPost, apitest.MinePath, apitest.WithCursor(draftCursor(t, w), ""))
 	if draft.Code != http.StatusNotFound {
 		t.Errorf("a cursor of a draft for a secret key: %d %s", draft.Code, draft.Body)
 	}
 }
 
 // draftCursor returns a cursor of an unpublished version.
-func (w *world) draftCursor(tb testing.TB) string {
+func draftCursor(tb testing.TB, w *apitest.World) string {
 	tb.Helper()
 	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, "mine", registry.EndpointUpdate{
 		Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true,
@@ -409,8 +271,8 @@ func (w *world) draftCursor(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	w.Remember(tb, p, time.Now(), `[1,"draft"]`, `[2,"draft"]`)
-	next, _ := apitest.FieldOf(tb, w.send(tb, http.MethodPost, apitest.MinePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
-	if got := apitest.OutcomeOf(tb, w.send(tb, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))); got != "[[2 draft]]" {
+	next, _ := apitest.FieldOf(tb, w.Send(tb, http.MethodPost, apitest.MinePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
+	if got := apitest.OutcomeOf(tb, w.Send(tb, http.MethodPost, apitest.MinePath, apitest.WithCursor(next, ""))); got != "[[2 draft]]" {
 		tb.Fatalf("a draft for its author: %s", got)
 	}
 	return next

@@ -1,4 +1,4 @@
-package module
+package endpoints_test
 
 import (
 	"encoding/json"
@@ -41,9 +41,9 @@ type usedEndpoint struct {
 	}
 }
 
-func usageIn[T any](t *testing.T, w *world, path string) (out T) {
+func usageIn[T any](t *testing.T, w *apitest.World, path string) (out T) {
 	t.Helper()
-	answer := w.send(t, http.MethodGet, "/api/projects/@current/"+path, "")
+	answer := w.Send(t, http.MethodGet, "/api/projects/@current/"+path, "")
 	if err := json.Unmarshal(answer.Body.Bytes(), &out); answer.Code != http.StatusOK || err != nil {
 		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
 	}
@@ -52,9 +52,9 @@ func usageIn[T any](t *testing.T, w *world, path string) (out T) {
 
 // TestEndpointUsage runs an endpoint in all ways and reads the counts.
 func TestEndpointUsage(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	e := w.NewEndpoint(t, "usage", "select 2")
 	w.NewEndpoint(t, "orders_never_run", "select 1")
 	cached, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 7}`))
@@ -73,7 +73,7 @@ func TestEndpointUsage(t *testing.T) {
 		{"run.csv", `{}`, 503},
 		{"run.csv", `{}`, 429},
 	} {
-		if answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/usage/"+run.address, run.body); answer.Code != run.want {
+		if answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/usage/"+run.address, run.body); answer.Code != run.want {
 			t.Fatalf("%s: %d %s", run.body, answer.Code, answer.Body)
 		}
 	}
@@ -89,10 +89,10 @@ func TestEndpointUsage(t *testing.T) {
 	if len(got.Versions) != 1 || got.Versions[0].Version != 1 || !got.Versions[0].Current || got.Versions[0].Day.Calls != 4 {
 		t.Errorf("by version: %+v", got.Versions)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/usage/", ""); apitest.FieldOf(t, answer, "name") != "usage" {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/usage/", ""); apitest.FieldOf(t, answer, "name") != "usage" {
 		t.Errorf("an endpoint of that name: %d %s", answer.Code, answer.Body)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/nope/usage/", ""); answer.Code != http.StatusNotFound {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/nope/usage/", ""); answer.Code != http.StatusNotFound {
 		t.Errorf("an unknown endpoint: %d %s", answer.Code, answer.Body)
 	}
 	idle := usageIn[usedEndpoint](t, w, "endpoints/orders_never_run/usage/")
@@ -103,15 +103,15 @@ func TestEndpointUsage(t *testing.T) {
 
 // TestUsageList: the list has only the endpoints of the caller's project, in the requested order and of the requested kind.
 func TestUsageList(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	for _, name := range []string{"a_orders", "b_orders", "c_users"} {
 		w.NewEndpoint(t, name, "select 1")
 	}
 	for range 2 {
-		w.send(t, http.MethodPost, "/api/projects/@current/endpoints/b_orders/run", `{"nonsense": 1}`)
+		w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/b_orders/run", `{"nonsense": 1}`)
 	}
-	w.send(t, http.MethodPost, "/api/projects/@current/endpoints/a_orders/run", `{}`)
+	w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/a_orders/run", `{}`)
 	type list struct {
 		Count   int
 		Results []usedEndpoint
@@ -138,7 +138,7 @@ func TestUsageList(t *testing.T) {
 		"?ordering=nonsense":                           `"nonsense" is not a valid choice.`,
 		"?names=a_orders" + strings.Repeat(",x", 1000): "Ask about at most 1000 endpoints at once.",
 	} {
-		answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoint_usage/"+query, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/@current/endpoint_usage/"+query, "")
 		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != want {
 			t.Errorf("%.30s: %d %s", query, answer.Code, answer.Body)
 		}
@@ -146,17 +146,17 @@ func TestUsageList(t *testing.T) {
 
 	other := w.NewProject(t)
 	_, stranger := w.NewKey(t, other.ID, registry.Personal, "*")
-	if answer := w.as(t, stranger, http.MethodGet, "/api/projects/@current/endpoint_usage/", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
+	if answer := w.SendAs(t, stranger, http.MethodGet, "/api/projects/@current/endpoint_usage/", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
 		t.Errorf("another project sees %s", answer.Body)
 	}
-	if answer := w.as(t, stranger, http.MethodGet, "/api/projects/@current/endpoints/a_orders/usage/", ""); answer.Code != http.StatusNotFound {
+	if answer := w.SendAs(t, stranger, http.MethodGet, "/api/projects/@current/endpoints/a_orders/usage/", ""); answer.Code != http.StatusNotFound {
 		t.Errorf("another project's endpoint: %d %s", answer.Code, answer.Body)
 	}
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, bound := w.BoundKey(t, registry.Personal, nil, "a_orders")
 	for who, key := range map[string]string{"a secret key": secret, "a bound key": bound} {
 		for _, path := range []string{"endpoint_usage/", "endpoints/a_orders/usage/"} {
-			if answer := w.as(t, key, http.MethodGet, "/api/projects/@current/"+path, ""); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
+			if answer := w.SendAs(t, key, http.MethodGet, "/api/projects/@current/"+path, ""); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
 				t.Errorf("%s, %s: %d %s", who, path, answer.Code, answer.Body)
 			}
 		}

@@ -1,4 +1,4 @@
-package module
+package endpoints_test
 
 import (
 	"net/http"
@@ -20,7 +20,7 @@ import (
 )
 
 // newMaterialized returns an endpoint with a table that was filled when the world apitest.Began.
-func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration) *registry.Endpoint {
+func newMaterialized(tb testing.TB, w *apitest.World, query string, fresh time.Duration) *registry.Endpoint {
 	tb.Helper()
 	w.Shards = warehouse.Only(warehousetest.Nowhere(tb, schema.NativeLayout()))
 	e, err := w.Registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
@@ -78,8 +78,8 @@ func TestRunsOfTables(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
-			e := w.newMaterialized(t, tt.query, time.Hour)
+			w := apitest.New(t)
+			e := newMaterialized(t, w, tt.query, time.Hour)
 			p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(tt.body))
 			got := ""
 			if err != nil {
@@ -97,8 +97,8 @@ func TestRunsOfTables(t *testing.T) {
 
 // TestAgeOfTables: a result from a table is not fresh for longer than the table.
 func TestAgeOfTables(t *testing.T) {
-	w := newWorld(t)
-	e := w.newMaterialized(t, splitTrend, 5*time.Minute)
+	w := apitest.New(t)
+	e := newMaterialized(t, w, splitTrend, 5*time.Minute)
 	rq := w.Asks(http.MethodPost, "/")
 	p, err := rq.PlanRun(e, []byte(`{"variables": {"plan": "pro"}}`))
 	if err != nil {

@@ -1,4 +1,4 @@
-package module
+package endpoints_test
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ func TestAcceptedFormat(t *testing.T) {
 
 // TestObjects requests rows as objects in every possible way: all share the stored rows, and the page.
 func TestObjects(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "daily", "select n from events")
 	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestObjects(t *testing.T) {
 		{"plain again, to the same bytes", path, "", "", `[[1,"x"],[2,null]]`},
 	}
 	for _, tt := range asked {
-		got := w.send(t, http.MethodPost, tt.path, tt.body, "Accept", tt.accept)
+		got := w.Send(t, http.MethodPost, tt.path, tt.body, "Accept", tt.accept)
 		results, err := json.Marshal(apitest.FieldOf(t, got, "results"))
 		if err != nil {
 			t.Fatal(err)
@@ -83,26 +83,26 @@ func TestObjects(t *testing.T) {
 		{"two formats", path + ".csv", `{"format": "objects"}`, "The address asks for csv, the field for objects."},
 	}
 	for _, tt := range refused {
-		got := w.send(t, http.MethodPost, tt.path, tt.body)
+		got := w.Send(t, http.MethodPost, tt.path, tt.body)
 		if got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "detail") != tt.detail || apitest.FieldOf(t, got, "attr") != "format" {
 			t.Errorf("%s: %d %s, want %s", tt.name, got.Code, got.Body, tt.detail)
 		}
 	}
-	if got := w.send(t, http.MethodGet, path+".xml", ""); got.Code != http.StatusNotFound {
+	if got := w.Send(t, http.MethodGet, path+".xml", ""); got.Code != http.StatusNotFound {
 		t.Errorf("run.xml answers %d", got.Code)
 	}
 }
 
 // TestInsightFormats: an insight is not a table, so it has no files; its items are already objects.
 func TestInsightFormats(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
 		Project: w.Project.ID, Name: "views", Query: json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}]}`),
 	}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/views/run.parquet", "")
+	got := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/views/run.parquet", "")
 	if want := "parquet is only supported for HogQLQuery, not TrendsQuery"; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "detail") != want {
 		t.Errorf("run.parquet: %d %s, want %s", got.Code, got.Body, want)
 	}
@@ -114,11 +114,11 @@ func TestInsightFormats(t *testing.T) {
 
 // TestOpenAPI asks for documents.
 func TestOpenAPI(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "daily", "select n from events")
 	document := func(path string, header ...string) (*openapi3.T, http.Header) {
 		t.Helper()
-		got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/"+path, "", header...)
+		got := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/"+path, "", header...)
 		if got.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, got.Code, got.Body)
 		}
@@ -142,7 +142,7 @@ func TestOpenAPI(t *testing.T) {
 	if doc.Servers[0].URL != "http://example.com" || doc.Info.Version != "1" || header.Get("Cache-Control") != "private, no-cache" {
 		t.Errorf("server %s, version %s, headers %v", doc.Servers[0].URL, doc.Info.Version, header)
 	}
-	again := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/openapi.json", "", "If-None-Match", header.Get("Etag"))
+	again := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/openapi.json", "", "If-None-Match", header.Get("Etag"))
 	if again.Code != http.StatusNotModified || again.Body.Len() != 0 {
 		t.Errorf("the same again: %d, %d bytes", again.Code, again.Body.Len())
 	}
@@ -156,7 +156,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Remember(t, p, time.Now(), `[1, "x"]`, `[2, "y"]`, `[3, "z"]`)
-		if err := w.describe(t, e, registry.Column{Name: "n", Type: "integer", ClickHouse: "UInt64"}, registry.Column{Name: "a<b", Type: "string", ClickHouse: "String"}); err != nil {
+		if err := describe(t, w, e, registry.Column{Name: "n", Type: "integer", ClickHouse: "UInt64"}, registry.Column{Name: "a<b", Type: "string", ClickHouse: "String"}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]any{[]any{1.0, "x"}, []any{2.0, "y"}}, example("openapi.json")); diff != "" {
@@ -183,21 +183,21 @@ func TestOpenAPI(t *testing.T) {
 			"daily/openapi.json?version=2": 404, "daily/openapi.json?version=0": 404, "daily/openapi.json?version=x": 400,
 			"other/openapi.json": 404, "daily/openapi.json?examples=mine": 400, "openapi.json?examples=mine": 400,
 		} {
-			if got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/"+path, ""); got.Code != want {
+			if got := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/"+path, ""); got.Code != want {
 				t.Errorf("%s: %d %s, want %d", path, got.Code, got.Body, want)
 			}
 		}
 	})
 	t.Run("secret keys run, and read no documents", func(t *testing.T) {
 		_, w.Secret = w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
-		if got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/openapi.json", ""); got.Code != http.StatusForbidden {
+		if got := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/openapi.json", ""); got.Code != http.StatusForbidden {
 			t.Errorf("%d %s", got.Code, got.Body)
 		}
 	})
 }
 
 // describe stores the columns of an endpoint's current version.
-func (w *world) describe(tb testing.TB, e *registry.Endpoint, columns ...registry.Column) error {
+func describe(tb testing.TB, w *apitest.World, e *registry.Endpoint, columns ...registry.Column) error {
 	tb.Helper()
 	_, err := w.Registry.UpdateEndpoint(tb.Context(), w.Project.ID, e.Name, registry.EndpointUpdate{Columns: columns}, apitest.Began)
 	return err

@@ -1,4 +1,4 @@
-package module
+package result_test
 
 import (
 	"net/http"
@@ -34,7 +34,7 @@ func TestMemoKeysDiffer(t *testing.T) {
 		{"query string or body", sent{1, "", "", "{}limit=1"}, sent{1, "limit=1", "", "{}"}},
 		{"query string or endpoint", sent{1, "x", "", ""}, sent{1, "", "x", ""}},
 	}
-	w := newWorld(t)
+	w := apitest.New(t)
 	key := func(s sent) string {
 		rq := w.Asks(http.MethodPost, "/")
 		rq.In.URL.RawQuery = s.query
@@ -52,7 +52,7 @@ func TestMemoKeysDiffer(t *testing.T) {
 
 // TestRecallBelievesNoOtherRegistry: another registry, or a restored one, may reach the same revisions again.
 func TestRecallBelievesNoOtherRegistry(t *testing.T) {
-	a, b := newWorld(t).Asks(http.MethodPost, "/"), newWorld(t).Asks(http.MethodPost, "/")
+	a, b := apitest.New(t).Asks(http.MethodPost, "/"), apitest.New(t).Asks(http.MethodPost, "/")
 	if a.Snapshot.Revision != b.Snapshot.Revision || a.Project.ID != b.Project.ID {
 		t.Fatalf("revisions %d and %d of projects %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision, a.Project.ID, b.Project.ID)
 	}
@@ -68,7 +68,7 @@ func TestRecallBelievesNoOtherRegistry(t *testing.T) {
 }
 
 func FuzzMemoKey(f *testing.F) {
-	w := newWorld(f)
+	w := apitest.New(f)
 	f.Add(int64(1), "\x80", "{}", int64(128), "", "{}")
 	f.Add(int64(1), "a", "b", int64(1), "", "ba")
 	f.Fuzz(func(t *testing.T, projectA int64, queryA, bodyA string, projectB int64, queryB, bodyB string) {
@@ -86,7 +86,7 @@ func FuzzMemoKey(f *testing.F) {
 
 // TestRecallBelievesNoOtherProject stores a plan under a request of another project: it is not used.
 func TestRecallBelievesNoOtherProject(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	rq := w.Asks(http.MethodPost, "/")
 	p, err := rq.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 		{"bytes that are no UTF-8", `{"a": "` + "é\xff" + `"}`, "400 parse_error: JSON parse error - invalid UTF-8 byte 0xff: line 1 column 9 (char 9)"},
 		{"a replacement character is one", "{\"\uFFFD\": \"\xff\"}", "400 parse_error: JSON parse error - invalid UTF-8 byte 0xff: line 1 column 8 (char 9)"},
 	}
-	w := newWorld(t)
+	w := apitest.New(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(tt.body))
@@ -153,7 +153,7 @@ func TestPlanQueryModes(t *testing.T) {
 		{`, "refresh": "force_async"`, execution.RefreshForceAsync, cache.Recompute},
 		{`, "refresh": "force_blocking"`, execution.RefreshForceBlocking, cache.Recompute},
 	}
-	w := newWorld(t)
+	w := apitest.New(t)
 	for _, tt := range tests {
 		p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
 		if err != nil || p.Refresh != tt.refresh || p.Mode != tt.mode {
@@ -164,7 +164,7 @@ func TestPlanQueryModes(t *testing.T) {
 
 // TestPlanKeys reports which requests share a result.
 func TestPlanKeys(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	key := func(rq *apitest.Asked, more string) cache.Key {
 		t.Helper()
 		p, err := rq.PlanQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"` + more + `}`))
@@ -197,7 +197,7 @@ func TestPlanKeys(t *testing.T) {
 
 // TestDeletedVariableMakesAnotherKey: an answer from before the deletion must not be served after it.
 func TestDeletedVariableMakesAnotherKey(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	v, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "x", Type: registry.VariableNumber}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"unknown variable", "/", `{"variables": {"b": 1, "a": 2}}`, "400 invalid_input: Unknown variable(s): a, b"},
 		{"variables as a list", "/", `{"variables": []}`, "400 invalid_input: Input should be a valid dictionary"},
 	}
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "e", "select 1")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestPlanRunMistakes(t *testing.T) {
 
 // TestDraftsAreHidden: to a secret key a draft does not exist, whatever else is wrong with the run.
 func TestDraftsAreHidden(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.NewEndpoint(t, "e", "select 1")
 	e, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true}, apitest.Began)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestDraftsAreHidden(t *testing.T) {
 }
 
 func FuzzQueryBody(f *testing.F) {
-	w := newWorld(f)
+	w := apitest.New(f)
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": "async", "variables_override": {"a": {"value": 1}}}`))
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select {variables.a}", "variables": {"a": {"variableId": "a", "code_name": "a", "value": 1e400}}}}`))
 	f.Add([]byte("{\"query\": \xff}"))
@@ -297,7 +297,7 @@ func FuzzQueryBody(f *testing.F) {
 }
 
 func FuzzRunBody(f *testing.F) {
-	w := newWorld(f)
+	w := apitest.New(f)
 	if _, err := w.Registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.Project.ID, Name: "n", Type: registry.VariableNumber}, apitest.Began); err != nil {
 		f.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func FuzzRunBody(f *testing.F) {
 }
 
 // checkPlanned checks that a request is either understood or refused as the client's mistake.
-func checkPlanned(t *testing.T, w *world, p *result.Plan, err error) {
+func checkPlanned(t *testing.T, w *apitest.World, p *result.Plan, err error) {
 	t.Helper()
 	switch {
 	case err != nil:

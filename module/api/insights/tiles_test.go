@@ -1,4 +1,4 @@
-package module
+package insights_test
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 
 // TestTileMistakes checks mistakes in requests about tiles by code and field; nothing changes.
 func TestTileMistakes(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	if _, err := w.Registry.AddText(t.Context(), w.Project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestTileMistakes(t *testing.T) {
 		{"a dashboard that is deleted", "2/create_text_tile", `{"body": "a"}`, "404 not_found <nil>: Not found."},
 		{"a dashboard of another name", "x/delete_tile", `{"tile_id": 1}`, "404 not_found <nil>: Not found."},
 	} {
-		answer := w.send(t, http.MethodPost, "/api/environments/@current/dashboards/"+tt.route+"/", tt.body)
+		answer := w.Send(t, http.MethodPost, "/api/environments/@current/dashboards/"+tt.route+"/", tt.body)
 		var said struct {
 			Code, Detail string
 			Attr         any
@@ -77,7 +77,7 @@ func TestTileMistakes(t *testing.T) {
 
 // TestWritesWithBadParameters: a write whose answer can't be shown as the query string asks is refused before anything is written.
 func TestWritesWithBadParameters(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
 	if _, err := w.Registry.CreateDashboard(t.Context(), w.Project.ID, registry.DashboardFields{}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestWritesWithBadParameters(t *testing.T) {
 		`refresh=bogus`, `client_query_id=a/b`, `filters_override=[]`, `filters_override={"bogus":1}`, `variables_override=x`, `variables_override={"a":1}`,
 	}
 	ask := func(method, route, params, body string) *httptest.ResponseRecorder {
-		return w.send(t, method, "/api/projects/1/"+route+"?"+strings.ReplaceAll(params, `"`, "%22"), body)
+		return w.Send(t, method, "/api/projects/1/"+route+"?"+strings.ReplaceAll(params, `"`, "%22"), body)
 	}
 	for _, tt := range writes {
 		wrong := mistakes
@@ -122,7 +122,7 @@ func TestWritesWithBadParameters(t *testing.T) {
 // TestTablesOfADashboard: the tables of run_insights have 2,000 characters each and 30,000 together, unless the caller requests other limits; tables
 // that do not fit are named.
 func TestTablesOfADashboard(t *testing.T) {
-	w, first := insightWorld(t)
+	w, first := apitest.NewWithInsight(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
 	var rows []string
 	for i := range 300 {
@@ -142,7 +142,7 @@ func TestTablesOfADashboard(t *testing.T) {
 	}
 	run := func(params string) []any {
 		t.Helper()
-		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?"+params, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?"+params, "")
 		results, _ := apitest.FieldOf(t, answer, "results").([]any)
 		if answer.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", params, answer.Code, answer.Body)
@@ -185,7 +185,7 @@ func TestTablesOfADashboard(t *testing.T) {
 	for given, want := range map[string]string{
 		"x": "max_result_chars must be an integer.", "-1": "max_result_chars must be zero or greater.", "199": "max_result_chars must be 200 or greater, or zero for the whole table.",
 	} {
-		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?max_result_chars="+given, "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?max_result_chars="+given, "")
 		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != want {
 			t.Errorf("max_result_chars=%s: %d %s", given, answer.Code, answer.Body)
 		}
@@ -194,7 +194,7 @@ func TestTablesOfADashboard(t *testing.T) {
 
 // TestWritesWithoutResults: a successful write is answered as such, whatever happens to the result shown in the answer.
 func TestWritesWithoutResults(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
 	old, err := w.Registry.CreateInsight(t.Context(), w.Project.ID, registry.InsightFields{ // of an older version
 		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": "a"}`)),
@@ -214,26 +214,26 @@ func TestWritesWithoutResults(t *testing.T) {
 		{"a name for one that can't be read", http.MethodPatch, oldRoute, `{"name": "a"}`, "200 <nil> true parse_error"},
 		{"a name with overrides for it", http.MethodPatch, oldRoute + `?filters_override={%22date_from%22:%22-7d%22}`, `{"name": "b"}`, "200 <nil> true parse_error"},
 	} {
-		if got := shown(w.send(t, tt.method, tt.path, tt.body)); got != tt.want {
+		if got := shown(w.Send(t, tt.method, tt.path, tt.body)); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	const right = `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`
-	if got := shown(w.send(t, http.MethodPost, "/api/projects/1/insights/?refresh=force_blocking", right)); got != "201 <nil> true error" {
+	if got := shown(w.Send(t, http.MethodPost, "/api/projects/1/insights/?refresh=force_blocking", right)); got != "201 <nil> true error" {
 		t.Errorf("without an allowance: %s", got)
 	}
-	board := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/?refresh=force_blocking", `{"name": "a"}`)
+	board := w.Send(t, http.MethodPatch, "/api/projects/1/dashboards/1/?refresh=force_blocking", `{"name": "a"}`)
 	if tiles, _ := apitest.FieldOf(t, board, "tiles").([]any); board.Code != http.StatusOK || len(tiles) != 1 {
 		t.Errorf("a dashboard without an allowance: %d %s", board.Code, board.Body)
 	}
 }
 
 func TestDashboardFromTemplate(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	for body, want := range map[string]string{
 		`{"use_template": "DEFAULT"}`:                     "use_template: Invalid template provided: DEFAULT",
 		`{"use_dashboard": 99}`:                           "use_dashboard: Invalid value provided",
@@ -241,26 +241,26 @@ func TestDashboardFromTemplate(t *testing.T) {
 		`{"use_dashboard": 1, "use_template": "DEFAULT"}`: "<nil>: `use_dashboard` and `use_template` cannot be used together",
 		`{"use_template": null}`:                          "use_template: This field may not be null.",
 	} {
-		answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", body)
+		answer := w.Send(t, http.MethodPost, "/api/projects/1/dashboards/", body)
 		if got := fmt.Sprintf("%v: %v", apitest.FieldOf(t, answer, "attr"), apitest.FieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || got != want {
 			t.Errorf("%s: %d %s, want %s", body, answer.Code, got, want)
 		}
 	}
-	answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "Copy", "use_template": "", "use_dashboard": "1", "duplicate_tiles": false}`)
+	answer := w.Send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "Copy", "use_template": "", "use_dashboard": "1", "duplicate_tiles": false}`)
 	if mode := apitest.FieldOf(t, answer, "creation_mode"); answer.Code != http.StatusCreated || mode != "duplicate" || len(apitest.FieldOf(t, answer, "tiles").([]any)) != 1 {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	if mode := apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
+	if mode := apitest.FieldOf(t, w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
 		t.Errorf("the first dashboard has the creation mode %v", mode)
 	}
 }
 
 // TestTooManyTiles: tiles are counted before they are read.
 func TestTooManyTiles(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	many := "[" + strings.Repeat("0,", registry.MaxTiles) + "0]"
 	for _, name := range []string{"tiles", "duplicate_tiles"} {
-		answer := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", fmt.Sprintf(`{%q: %s}`, name, many))
+		answer := w.Send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", fmt.Sprintf(`{%q: %s}`, name, many))
 		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "detail") != "Ensure this field has no more than 500 elements." {
 			t.Errorf("%s: %d %s", name, answer.Code, answer.Body)
 		}
@@ -270,7 +270,7 @@ func TestTooManyTiles(t *testing.T) {
 // TestMistakenTiles: a mistake in one insight's query is reported in its tile, in every answer that is a dashboard, and the other insights have their
 // results. A mistake in the request itself is reported for all.
 func TestMistakenTiles(t *testing.T) {
-	w, good := insightWorld(t)
+	w, good := apitest.NewWithInsight(t)
 	w.LoseClickHouse(t)
 	w.RememberInsight(t, good, time.Now(), `[1,"x"]`)
 	action, err := w.Registry.CreateAction(t.Context(), w.Project.ID, registry.ActionFields{Name: registry.To(new("Joined"))}, w.Key.ID, apitest.Began)
@@ -302,7 +302,7 @@ func TestMistakenTiles(t *testing.T) {
 		{"a run of it", http.MethodGet, "1/run_insights/?refresh=blocking&output_format=json", "", "results"},
 		{"a change of it", http.MethodPatch, "1/?refresh=blocking", `{"name": "new"}`, "tiles"},
 	} {
-		answer := w.send(t, tt.method, "/api/projects/1/dashboards/"+tt.route, tt.body)
+		answer := w.Send(t, tt.method, "/api/projects/1/dashboards/"+tt.route, tt.body)
 		tiles, _ := apitest.FieldOf(t, answer, tt.member).([]any)
 		if answer.Code != http.StatusOK || len(tiles) != 1+len(wrong) {
 			t.Fatalf("%s: %d %s", tt.name, answer.Code, answer.Body)
@@ -335,7 +335,7 @@ func TestMistakenTiles(t *testing.T) {
 		"1,x":     "400 tile_ids must be a comma-separated list of integers.",
 		"1,99":    "400 The dashboard has no insight on a tile 99.",
 	} {
-		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?tile_ids="+url.QueryEscape(ids), "")
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?tile_ids="+url.QueryEscape(ids), "")
 		got := fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "detail"))
 		if answer.Code == http.StatusOK {
 			var ran []string
@@ -350,39 +350,39 @@ func TestMistakenTiles(t *testing.T) {
 		}
 	}
 	for _, over := range []string{`filters_override={"bogus":1}`, `variables_override={"a":1}`} {
-		if answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/?"+strings.ReplaceAll(over, `"`, "%22"), ""); answer.Code != http.StatusBadRequest {
+		if answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/?"+strings.ReplaceAll(over, `"`, "%22"), ""); answer.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", over, answer.Code, answer.Body)
 		}
 	}
 	// By itself and in a list, an insight is refused as before: contract api.md section 4.4.
 	for _, route := range []string{"insights/2/", "insights/"} {
-		if answer := w.send(t, http.MethodGet, "/api/projects/1/"+route+"?refresh=blocking", ""); answer.Code != http.StatusBadRequest {
+		if answer := w.Send(t, http.MethodGet, "/api/projects/1/"+route+"?refresh=blocking", ""); answer.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", route, answer.Code, answer.Body)
 		}
 	}
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	if err := w.Spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/?refresh=force_blocking", ""); answer.Code != http.StatusTooManyRequests {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/1/?refresh=force_blocking", ""); answer.Code != http.StatusTooManyRequests {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestInsightOnDashboards: an insight says which dashboards it is on, and whether its tile was restored.
 func TestInsightOnDashboards(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	places := func() any {
-		return apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "dashboard_tiles")
+		return apitest.FieldOf(t, w.Send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "dashboard_tiles")
 	}
 	if diff := cmp.Diff([]any{map[string]any{"id": 1.0, "dashboard_id": 1.0, "deleted": nil}}, places()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	w.send(t, http.MethodPost, "/api/projects/1/dashboards/1/delete_tile/", `{"tile_id": 1}`)
+	w.Send(t, http.MethodPost, "/api/projects/1/dashboards/1/delete_tile/", `{"tile_id": 1}`)
 	if diff := cmp.Diff([]any{}, places()); diff != "" {
 		t.Errorf("after it was deleted (-want +got):\n%s", diff)
 	}
-	w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", `{"tiles": [{"id": 1, "deleted": "no"}]}`)
+	w.Send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", `{"tiles": [{"id": 1, "deleted": "no"}]}`)
 	if diff := cmp.Diff([]any{map[string]any{"id": 1.0, "dashboard_id": 1.0, "deleted": false}}, places()); diff != "" {
 		t.Errorf("after it was restored (-want +got):\n%s", diff)
 	}
@@ -390,7 +390,7 @@ func TestInsightOnDashboards(t *testing.T) {
 
 // TestVariablesOfAnInsight: the query of saved SQL is shown with the existing variables.
 func TestVariablesOfAnInsight(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	v, err := w.Registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.Project.ID, Name: "v", Type: registry.VariableString}, apitest.Began)
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func TestVariablesOfAnInsight(t *testing.T) {
 		if _, err := w.Registry.UpdateInsight(t.Context(), w.Project.ID, 1, fields, false, w.Key.ID, apitest.Began); err != nil {
 			t.Fatal(err)
 		}
-		shown := apitest.FieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "query").(map[string]any)
+		shown := apitest.FieldOf(t, w.Send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "query").(map[string]any)
 		got, err := json.Marshal(shown["source"].(map[string]any)["variables"])
 		if err != nil {
 			t.Fatal(err)
