@@ -45,21 +45,10 @@ func insightWorld(tb testing.TB) (*world, *registry.Insight) {
 	return handlerOf(served), i
 }
 
-func fencedWorld(tb testing.TB) *world {
-	tb.Helper()
-	return handlerOf(apitest.NewWithEndpoints(tb))
-}
-
 func pagedWorld(tb testing.TB) (*world, string) {
 	tb.Helper()
 	served, next := apitest.NewWithCursor(tb)
 	return handlerOf(served), next
-}
-
-func powersWorld(tb testing.TB) (*world, *registry.Key) {
-	tb.Helper()
-	served, secret := apitest.NewWithAll(tb)
-	return handlerOf(served), secret
 }
 
 // send sends a request through the handler, as Caddy would.

@@ -36,7 +36,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// World is the API with a project and a key. What a test replaces in the services is used by the next request, except for what NewAPI gives the API.
+// World is the API with a project and a key. What a test replaces in the executor, such as Limits, holds for the next request; what else it replaces in the
+// services holds once it has also replaced the API by that of NewAPI.
 type World struct {
 	*routes.Services
 

@@ -1,4 +1,4 @@
-package module
+package projects_test
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 
 // TestSettings changes settings by each of the addresses, and reads them again.
 func TestSettings(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read", "organization:read")
-	organization := apitest.FieldOf(t, w.as(t, secret, "GET", "/api/organizations/@current/", ""), "id")
+	organization := apitest.FieldOf(t, w.SendAs(t, secret, "GET", "/api/organizations/@current/", ""), "id")
 	for _, tt := range []struct{ name, path, body, field, want string }{
 		{"the name", "/api/projects/1/", `{"name": " Shop "}`, "name", `"Shop"`},
 		{"the zone", "/api/environments/@current/", `{"timezone": "America/New_York"}`, "timezone", `"America/New_York"`},
@@ -40,11 +40,11 @@ func TestSettings(t *testing.T) {
 		{"what cannot be changed", "/api/projects/1/", `{"id": 7, "uuid": "x", "api_token": "x", "organization": "x", "no_such_setting": {"a": 1}}`, "id", `1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := w.as(t, secret, http.MethodPatch, tt.path, tt.body)
+			answer := w.SendAs(t, secret, http.MethodPatch, tt.path, tt.body)
 			if answer.Code != http.StatusOK {
 				t.Fatalf("answers %d %s", answer.Code, answer.Body)
 			}
-			for _, answer := range []any{apitest.FieldOf(t, answer, tt.field), apitest.FieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), tt.field)} {
+			for _, answer := range []any{apitest.FieldOf(t, answer, tt.field), apitest.FieldOf(t, w.SendAs(t, secret, "GET", "/api/projects/@current/", ""), tt.field)} {
 				got, err := json.Marshal(answer)
 				if err != nil {
 					t.Fatal(err)
@@ -59,20 +59,20 @@ func TestSettings(t *testing.T) {
 
 // TestCookielessModeOfOld: a mode that an earlier version kept reads as what holds, so that the record can be written back as it was read.
 func TestCookielessModeOfOld(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	change := registry.ProjectChange{At: apitest.Began, Others: map[string]json.RawMessage{"cookieless_server_hash_mode": json.RawMessage("2")}}
 	if _, err := w.Registry.UpdateProject(t.Context(), w.Project.ID, change); err != nil {
 		t.Fatal(err)
 	}
 	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write")
-	if got := apitest.FieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), "cookieless_server_hash_mode"); got != 0.0 {
+	if got := apitest.FieldOf(t, w.SendAs(t, secret, "GET", "/api/projects/@current/", ""), "cookieless_server_hash_mode"); got != 0.0 {
 		t.Errorf("the mode is %v", got)
 	}
 }
 
 // TestBadSettings: what is refused changes nothing.
 func TestBadSettings(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	other := w.NewProject(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write")
 	for _, tt := range []struct{ name, body, want string }{
@@ -97,7 +97,7 @@ func TestBadSettings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := w.Registry.Snapshot().Revision
-			answer := w.as(t, secret, http.MethodPatch, "/api/projects/1/", tt.body)
+			answer := w.SendAs(t, secret, http.MethodPatch, "/api/projects/1/", tt.body)
 			got := fmt.Sprint(answer.Code, " ", apitest.FieldOf(t, answer, "attr"), " ", apitest.FieldOf(t, answer, "code"))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", answer.Body, diff)
@@ -107,18 +107,18 @@ func TestBadSettings(t *testing.T) {
 			}
 		})
 	}
-	if answer := w.as(t, secret, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", other.ID), `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
+	if answer := w.SendAs(t, secret, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", other.ID), `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
 		t.Errorf("another project answers %d %s", answer.Code, answer.Body)
 	}
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
-	if answer := w.as(t, reader, http.MethodPatch, "/api/projects/1/", `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
+	if answer := w.SendAs(t, reader, http.MethodPatch, "/api/projects/1/", `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
 		t.Errorf("a reader gets %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestMembers lists the users of a project's keys.
 func TestMembers(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	other := w.NewProject(t)
 	w.NewKey(t, other.ID, registry.Personal, "query:read")
 	w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
@@ -128,7 +128,7 @@ func TestMembers(t *testing.T) {
 	}
 	key, secret := w.NewKey(t, w.Project.ID, registry.Personal, "organization_member:read")
 	get := func(path string) (int, any) {
-		answer := w.as(t, secret, "GET", "/api/organizations/@current/members/"+path, "")
+		answer := w.SendAs(t, secret, "GET", "/api/organizations/@current/members/"+path, "")
 		return answer.Code, apitest.FieldOf(t, answer, "count")
 	}
 	for path, want := range map[string]any{
@@ -139,7 +139,7 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%q: %d with %v members, want %v", path, code, count, want)
 		}
 	}
-	me := w.as(t, secret, "GET", "/api/organizations/@current/members/@me/", "")
+	me := w.SendAs(t, secret, "GET", "/api/organizations/@current/members/@me/", "")
 	if user, _ := apitest.FieldOf(t, me, "user").(map[string]any); user["distinct_id"] != key.ID || apitest.FieldOf(t, me, "level") != 15.0 {
 		t.Errorf("@me is %d %s", me.Code, me.Body)
 	}
@@ -147,7 +147,7 @@ func TestMembers(t *testing.T) {
 		"GET ?order=age": 400, "GET ?updated_after=soon": 400, "GET nobody/": 404, "PATCH @me/": 405, "DELETE @me/": 405, "POST ": 405,
 	} {
 		method, path, _ := strings.Cut(path, " ")
-		if answer := w.as(t, secret, method, "/api/organizations/@current/members/"+path, "{}"); answer.Code != want {
+		if answer := w.SendAs(t, secret, method, "/api/organizations/@current/members/"+path, "{}"); answer.Code != want {
 			t.Errorf("%s %s answers %d %s, want %d", method, path, answer.Code, answer.Body, want)
 		}
 	}

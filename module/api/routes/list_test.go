@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 
 // TestPagesMeet follows the next links of a list: every record comes once, in order.
 func TestPagesMeet(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	for i := range 7 {
 		w.NewEndpoint(t, fmt.Sprintf("e%d", i), "select 1")
 	}
@@ -25,7 +25,7 @@ func TestPagesMeet(t *testing.T) {
 	next := "http://example.com/api/projects/@current/endpoints/?limit=3&is_active=True"
 	for next != "" {
 		var list api.Page[struct{ Name string }]
-		if err := json.Unmarshal(w.send(t, http.MethodGet, next, "").Body.Bytes(), &list); err != nil {
+		if err := json.Unmarshal(w.Send(t, http.MethodGet, next, "").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range list.Results {
@@ -36,17 +36,17 @@ func TestPagesMeet(t *testing.T) {
 	if diff := cmp.Diff([]string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=maybe", ""); answer.Code != 400 || apitest.FieldOf(t, answer, "attr") != "is_active" {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=maybe", ""); answer.Code != 400 || apitest.FieldOf(t, answer, "attr") != "is_active" {
 		t.Errorf("is_active=maybe: %d %s", answer.Code, answer.Body)
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=0", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
+	if answer := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=0", ""); apitest.FieldOf(t, answer, "count") != 0.0 {
 		t.Errorf("is_active=0: %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestListsAreCutByBytes follows the next links of lists with large records: each page is small, and every record comes once.
 func TestListsAreCutByBytes(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	const records = 40
 	text := strings.Repeat("x", 900_000)
 	for n := range records {
@@ -60,7 +60,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 		pages := 0
 		next := "http://example.com/api/projects/1/insights/" + query
 		for next != "" {
-			answer := w.send(t, http.MethodGet, next, "")
+			answer := w.Send(t, http.MethodGet, next, "")
 			var got api.Page[struct {
 				ID int64 `json:"id"`
 			}]
@@ -89,9 +89,9 @@ func TestListsAreCutByBytes(t *testing.T) {
 
 // TestLimitsOverTheAPI: a client that reaches a limit is told what to do, and nothing is changed.
 func TestLimitsOverTheAPI(t *testing.T) {
-	w, _ := insightWorld(t)
+	w, _ := apitest.NewWithInsight(t)
 	w.Registry.SetLimits(registry.Limits{Records: 1})
-	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name": "one more"}`)
+	answer := w.Send(t, http.MethodPost, "/api/projects/1/insights/", `{"name": "one more"}`)
 	var got api.Error
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestLimitsOverTheAPI(t *testing.T) {
 		t.Errorf("%d (-want +got):\n%s", answer.Code, diff)
 	}
 	large := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select '%s'"}}`, strings.Repeat("x", registry.MaxRecord))
-	answer = w.send(t, http.MethodPatch, "/api/projects/1/insights/1/", large)
+	answer = w.Send(t, http.MethodPatch, "/api/projects/1/insights/1/", large)
 	if code := apitest.FieldOf(t, answer, "code"); answer.Code != http.StatusBadRequest || code != "record_too_large" || apitest.FieldOf(t, answer, "attr") != "query" {
 		t.Errorf("a large query: %d %.300s", answer.Code, answer.Body)
 	}
@@ -113,7 +113,7 @@ func TestLimitsOverTheAPI(t *testing.T) {
 
 // TestPlainListOfInsights: a page of all insights equals the page that sorting them gives.
 func TestPlainListOfInsights(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	key, text := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	for n := range 7 {
 		f := registry.InsightFields{Name: registry.To(new(fmt.Sprint("insight ", n)))}
@@ -125,7 +125,7 @@ func TestPlainListOfInsights(t *testing.T) {
 		}
 	}
 	list := func(query string) string {
-		answer := w.send(t, http.MethodGet, fmt.Sprintf("/api/projects/%d/insights/?basic=true%s", w.Project.ID, query), "", "Authorization", "Bearer "+text)
+		answer := w.Send(t, http.MethodGet, fmt.Sprintf("/api/projects/%d/insights/?basic=true%s", w.Project.ID, query), "", "Authorization", "Bearer "+text)
 		return strings.ReplaceAll(answer.Body.String(), "&created_date_from=2000-01-01", "")
 	}
 	const huge = "9223372036854775807"

@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"encoding/base64"
@@ -23,7 +23,7 @@ import (
 const site = "https://app.example.com"
 
 func TestTokenRuns(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	w.RememberRuns(t, "acme", "globex")
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	acme := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
@@ -73,7 +73,7 @@ func TestTokenRuns(t *testing.T) {
 
 // TestTokensRunEndpointsAlone requests everything else with a token. That a token can't issue another is a row of TestIssueMistakes.
 func TestTokensRunEndpointsAlone(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read", "query:read")
 	text := w.NewToken(t, secret, `{"endpoints": ["open"]}`)
 	snap := w.Registry.Snapshot()
@@ -96,7 +96,7 @@ func TestTokensRunEndpointsAlone(t *testing.T) {
 }
 
 // forge signs claims as the server would, whatever they are.
-func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)) string {
+func forge(tb testing.TB, w *apitest.World, key *registry.Key, change func(*api.Claims)) string {
 	tb.Helper()
 	secret, err := w.Registry.TokenSecret(tb.Context(), w.Project.ID, apitest.Began)
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)
 
 // TestForgedTokens sends tokens that are not ours, and tokens that we would never issue.
 func TestForgedTokens(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	w.RememberRuns(t, "acme", "globex")
 	key, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "open")
 	person, _ := w.NewKey(t, w.Project.ID, registry.Personal, "endpoint:read")
@@ -126,7 +126,7 @@ func TestForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := w.forge(t, key, func(*api.Claims) {})
+	good := forge(t, w, key, func(*api.Claims) {})
 	secret := w.Registry.Snapshot().TokenSecrets(w.Project.ID)[0]
 	parts := strings.Split(good, ".")
 	encode := base64.RawURLEncoding.EncodeToString
@@ -165,18 +165,18 @@ func TestForgedTokens(t *testing.T) {
 		{"another project's secret by our name", signed(jwt.SigningMethodHS256, api.SigningKey(otherSecret, key), secret.ID), invalid},
 		{"no secret named", signed(jwt.SigningMethodHS256, api.SigningKey(secret, key), nil), invalid},
 		{"a secret that is a number", signed(jwt.SigningMethodHS256, api.SigningKey(secret, key), 1), invalid},
-		{"another project's key", w.forge(t, otherKey, func(*api.Claims) {}), invalid},
-		{"another project's key in its project", w.forge(t, otherKey, func(c *api.Claims) { c.Project = other.ID }), invalid},
-		{"a personal key", w.forge(t, person, func(*api.Claims) {}), invalid},
-		{"no key", w.forge(t, key, func(c *api.Claims) { c.Key = "" }), invalid},
-		{"no end", w.forge(t, key, func(c *api.Claims) { c.ExpiresAt = nil }), invalid},
-		{"its end", w.forge(t, key, func(c *api.Claims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), "401 The token has expired."},
-		{"no endpoints", w.forge(t, key, func(c *api.Claims) { c.Endpoints = nil }), invalid},
-		{"more endpoints than its key", w.forge(t, key, func(c *api.Claims) { c.Endpoints = []string{"mine", "trend"} }), invalid},
-		{"another value than its key", w.forge(t, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"customer":"globex"}`) }), invalid},
-		{"no variables", w.forge(t, key, func(c *api.Claims) { c.Variables = nil }), invalid},
-		{"other variables than its key", w.forge(t, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"seats":5}`) }), invalid},
-		{"no rate", w.forge(t, key, func(c *api.Claims) { c.Rate = "0/m" }), invalid},
+		{"another project's key", forge(t, w, otherKey, func(*api.Claims) {}), invalid},
+		{"another project's key in its project", forge(t, w, otherKey, func(c *api.Claims) { c.Project = other.ID }), invalid},
+		{"a personal key", forge(t, w, person, func(*api.Claims) {}), invalid},
+		{"no key", forge(t, w, key, func(c *api.Claims) { c.Key = "" }), invalid},
+		{"no end", forge(t, w, key, func(c *api.Claims) { c.ExpiresAt = nil }), invalid},
+		{"its end", forge(t, w, key, func(c *api.Claims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), "401 The token has expired."},
+		{"no endpoints", forge(t, w, key, func(c *api.Claims) { c.Endpoints = nil }), invalid},
+		{"more endpoints than its key", forge(t, w, key, func(c *api.Claims) { c.Endpoints = []string{"mine", "trend"} }), invalid},
+		{"another value than its key", forge(t, w, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"customer":"globex"}`) }), invalid},
+		{"no variables", forge(t, w, key, func(c *api.Claims) { c.Variables = nil }), invalid},
+		{"other variables than its key", forge(t, w, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"seats":5}`) }), invalid},
+		{"no rate", forge(t, w, key, func(c *api.Claims) { c.Rate = "0/m" }), invalid},
 		{"very long", "eyJ" + strings.Repeat("x", 9<<10) + ".x.x", invalid},
 		{"no JSON", "eyJx.x.x", invalid},
 		{"a key with dots", "eyJ.phs_.x", invalid},
@@ -193,7 +193,7 @@ func TestForgedTokens(t *testing.T) {
 	as := *w
 	as.Secret = good
 	path := fmt.Sprintf("/api/projects/%d/endpoints/mine/run", other.ID)
-	if answer := as.send(t, http.MethodPost, path, ""); answer.Code != http.StatusForbidden {
+	if answer := as.Send(t, http.MethodPost, path, ""); answer.Code != http.StatusForbidden {
 		t.Errorf("a token on another project's address: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -201,8 +201,8 @@ func TestForgedTokens(t *testing.T) {
 // TestTokensEndWithTheirKey: nothing outlives the key and the secret that it comes from.
 func TestTokensEndWithTheirKey(t *testing.T) {
 	const works, revoked = "[[0 row of acme]]", "401 The token was revoked."
-	rotate := func(revoke bool) func(*testing.T, *world, *registry.Key) {
-		return func(t *testing.T, w *world, _ *registry.Key) {
+	rotate := func(revoke bool) func(*testing.T, *apitest.World, *registry.Key) {
+		return func(t *testing.T, w *apitest.World, _ *registry.Key) {
 			t.Helper()
 			if _, err := w.Registry.RotateTokenSecret(t.Context(), w.Project.ID, revoke, apitest.Began); err != nil {
 				t.Fatal(err)
@@ -211,24 +211,24 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		do   func(*testing.T, *world, *registry.Key)
+		do   func(*testing.T, *apitest.World, *registry.Key)
 		want string
 	}{
-		{"nothing", func(*testing.T, *world, *registry.Key) {}, works},
-		{"the key is revoked", func(t *testing.T, w *world, key *registry.Key) {
+		{"nothing", func(*testing.T, *apitest.World, *registry.Key) {}, works},
+		{"the key is revoked", func(t *testing.T, w *apitest.World, key *registry.Key) {
 			t.Helper()
 			if _, err := w.Registry.RevokeKey(t.Context(), key.ID, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 		}, revoked},
-		{"the key is rolled", func(t *testing.T, w *world, key *registry.Key) {
+		{"the key is rolled", func(t *testing.T, w *apitest.World, key *registry.Key) {
 			t.Helper()
 			if _, _, err := w.Registry.RollKey(t.Context(), key.ID, nil, apitest.Began); err != nil {
 				t.Fatal(err)
 			}
 		}, revoked},
 		{"the secret is rotated", rotate(false), works},
-		{"the secret is rotated twice", func(t *testing.T, w *world, key *registry.Key) {
+		{"the secret is rotated twice", func(t *testing.T, w *apitest.World, key *registry.Key) {
 			t.Helper()
 			rotate(false)(t, w, key)
 			rotate(false)(t, w, key)
@@ -237,7 +237,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, warm := range []bool{true, false} {
-				w := fencedWorld(t)
+				w := apitest.NewWithEndpoints(t)
 				w.RememberRuns(t, "acme")
 				key, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 				token := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}}`)
@@ -260,7 +260,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 }
 
 func TestIssueMistakes(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, acme := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
 	token := w.NewToken(t, acme, `{"endpoints": ["mine"]}`)
@@ -300,7 +300,7 @@ func TestIssueMistakes(t *testing.T) {
 
 // TestTokenRate: a token has its own rate, and shares its key's rate with all others.
 func TestTokenRate(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	key, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	snap := w.Registry.Snapshot()
 	find := func(text string) *api.Token {
@@ -356,7 +356,7 @@ func TestTokenRate(t *testing.T) {
 
 // TestPreflight sends what a browser sends before a request with a token.
 func TestPreflight(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	for _, tt := range []struct {
 		name, path string
 		header     []string
@@ -373,7 +373,7 @@ func TestPreflight(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			as := *w
 			as.Secret = "none"
-			answer := as.send(t, http.MethodOptions, "/api/projects/1/"+tt.path, "", tt.header...)
+			answer := as.Send(t, http.MethodOptions, "/api/projects/1/"+tt.path, "", tt.header...)
 			h := answer.Header()
 			allowed := h.Get("Access-Control-Allow-Origin")
 			if answer.Code != tt.want || (allowed == site) != (tt.want == 204) {
@@ -391,19 +391,5 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("%d bytes; headers (-want +got):\n%s", answer.Body.Len(), diff)
 			}
 		})
-	}
-}
-
-func TestParseOrigin(t *testing.T) {
-	for text, want := range map[string]string{
-		"https://app.example.com": "https://app.example.com", "https://App.Example.com:443": "https://app.example.com", "http://localhost:3000": "http://localhost:3000",
-		"http://a:80": "http://a", "https://a:80": "https://a:80", "http://[::1]:8080": "http://[::1]:8080", "http://[::1]": "http://[::1]",
-		"": "", "app.example.com": "", "https://": "", "https://a/": "", "https://a?": "", "https://a#": "", "https://u@a": "", "ftp://a": "", "https://a b": "", "https://:80": "",
-		"https://Bücher.example": "https://xn--bcher-kva.example", "http://straße.example:3000": "http://xn--strae-oqa.example:3000", "https://a\u200d.example": "",
-	} {
-		got, err := api.ParseOrigin(text)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("parseOrigin(%q) = %q, %v, want %q", text, got, err, want)
-		}
 	}
 }

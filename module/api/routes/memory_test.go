@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/memory"
@@ -30,20 +28,12 @@ func (c *slowClient) Write(body []byte) (int, error) {
 	return len(body), nil
 }
 
-func unhandled(w http.ResponseWriter, _ *http.Request) error {
-	w.WriteHeader(http.StatusTeapot)
-	return nil
-}
-
 // serves sends a request in the background, and returns a channel that is closed when it has been answered.
-func (w *world) serves(t *testing.T, to http.ResponseWriter, r *http.Request) <-chan struct{} {
-	t.Helper()
+func serves(w *apitest.World, to http.ResponseWriter, r *http.Request) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := w.ServeHTTP(to, r, caddyhttp.HandlerFunc(unhandled)); err != nil {
-			t.Error(err)
-		}
+		w.API.ServeHTTP(to, r)
 	}()
 	return done
 }
@@ -52,7 +42,7 @@ func (w *world) serves(t *testing.T, to http.ResponseWriter, r *http.Request) <-
 // counts once. Small ones are not affected.
 func TestSlowClients(t *testing.T) {
 	const size = 4 << 20
-	w := newWorld(t)
+	w := apitest.New(t)
 	pool := memory.NewPool(size)
 	w.API.Memory = pool
 	e := w.NewEndpoint(t, "mine", "select n from events")
@@ -74,7 +64,7 @@ func TestSlowClients(t *testing.T) {
 	var answered []<-chan struct{}
 	for _, page := range []string{`{"limit": 15}`, `{"limit": 16}`, `{"limit": 15}`, `{"limit": 16}`, `{"limit": 15}`} {
 		c := &slowClient{ResponseRecorder: *httptest.NewRecorder(), reads: make(chan struct{}), release: make(chan struct{})}
-		answered = append(answered, w.serves(t, c, ask(t.Context(), page)))
+		answered = append(answered, serves(w, c, ask(t.Context(), page)))
 		clients = append(clients, c)
 		<-c.reads
 	}
@@ -84,11 +74,11 @@ func TestSlowClients(t *testing.T) {
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	refused := httptest.NewRecorder()
-	<-w.serves(t, refused, ask(impatient, `{"limit": 17}`))
+	<-serves(w, refused, ask(impatient, `{"limit": 17}`))
 	if refused.Body.Len() > 1<<10 || refused.Code == http.StatusOK {
 		t.Errorf("a third page is answered with %d and %d bytes", refused.Code, refused.Body.Len())
 	}
-	if answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 1}`); answer.Code != http.StatusOK {
+	if answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 1}`); answer.Code != http.StatusOK {
 		t.Errorf("a small page: %d %.300s", answer.Code, answer.Body)
 	}
 	for n, c := range clients {
@@ -98,7 +88,7 @@ func TestSlowClients(t *testing.T) {
 	if lent := pool.Lent(); lent != 0 {
 		t.Errorf("%d bytes are lent after all clients have read", lent)
 	}
-	if answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 17}`); answer.Code != http.StatusOK {
+	if answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 17}`); answer.Code != http.StatusOK {
 		t.Errorf("the third page, later: %d %.300s", answer.Code, answer.Body)
 	}
 }
@@ -113,7 +103,7 @@ func TestSlowUploads(t *testing.T) {
 		"a stranger": {false, http.StatusUnauthorized},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := apitest.New(t)
 			pool := memory.NewPool(8 << 20)
 			w.API.Memory = pool
 			body, client := io.Pipe()
@@ -123,7 +113,7 @@ func TestSlowUploads(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer "+w.Secret)
 			}
 			answer := httptest.NewRecorder()
-			answered := w.serves(t, answer, r)
+			answered := serves(w, answer, r)
 			for range 3 {
 				if _, err := client.Write(bytes.Repeat([]byte(" "), memory.Large)); err != nil {
 					t.Fatal(err)
@@ -148,7 +138,7 @@ func TestSlowUploads(t *testing.T) {
 
 // TestKnownPage: a client that has a page already needs no memory for it.
 func TestKnownPage(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "mine", "select n from events")
 	plan, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
@@ -157,25 +147,25 @@ func TestKnownPage(t *testing.T) {
 	w.Remember(t, plan, time.Now(), fmt.Sprintf("[1, %q]", strings.Repeat("x", 2*memory.Large)))
 	w.API.Memory = memory.NewPool(64 * memory.Large)
 	const path = "/api/projects/@current/endpoints/mine/run"
-	first := w.send(t, http.MethodGet, path, "")
+	first := w.Send(t, http.MethodGet, path, "")
 	if first.Code != http.StatusOK || first.Body.Len() < 2*memory.Large {
 		t.Fatalf("answered %d with %d bytes", first.Code, first.Body.Len())
 	}
 	w.API.Memory = memory.NewPool(1)
-	if again := w.send(t, http.MethodGet, path, "", "If-None-Match", first.Header().Get("Etag")); again.Code != http.StatusNotModified {
+	if again := w.Send(t, http.MethodGet, path, "", "If-None-Match", first.Header().Get("Etag")); again.Code != http.StatusNotModified {
 		t.Errorf("answered %d %.300s", again.Code, again.Body)
 	}
 }
 
 // TestUploadWithoutMemory: a body for which there is no memory is refused, and the client is told to come back.
 func TestUploadWithoutMemory(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.API.Memory = memory.NewPool(1) // no large body gets any
-	answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", strings.Repeat(" ", memory.Large+1))
+	answer := w.Send(t, http.MethodPost, "/api/projects/@current/query/", strings.Repeat(" ", memory.Large+1))
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || apitest.FieldOf(t, answer, "code") != "server_busy" {
 		t.Errorf("answered %d %s", answer.Code, answer.Body)
 	}
-	if answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", "{}"); answer.Code != http.StatusBadRequest {
+	if answer := w.Send(t, http.MethodPost, "/api/projects/@current/query/", "{}"); answer.Code != http.StatusBadRequest {
 		t.Errorf("a small body: %d %s", answer.Code, answer.Body)
 	}
 }

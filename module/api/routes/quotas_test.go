@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	goruntime "runtime"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,9 +43,9 @@ func left(answer *httptest.ResponseRecorder) string {
 
 // TestQuotasOfAnswers: an answer that counted or was refused says what is left, even if ClickHouse then failed; a stored answer says nothing.
 func TestQuotasOfAnswers(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 4, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 4, Per: time.Hour})
 	w.NewEndpoint(t, "free", "select 1")
 	e := w.NewEndpoint(t, "orders", "select 2")
 	cached, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{"limit": 7}`))
@@ -54,11 +54,11 @@ func TestQuotasOfAnswers(t *testing.T) {
 	}
 	w.Remember(t, cached, time.Now(), `[1,"a"]`)
 	run := func(endpoint, body string) string {
-		return left(w.send(t, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint, body))
+		return left(w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint, body))
 	}
 	set := func(body string) {
 		t.Helper()
-		if answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/orders/", body); answer.Code != http.StatusOK {
+		if answer := w.Send(t, http.MethodPatch, "/api/projects/@current/endpoints/orders/", body); answer.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
 		}
 	}
@@ -79,7 +79,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 	ask := func(body string) string {
-		return left(w.send(t, http.MethodPost, "/api/projects/@current/query/", body))
+		return left(w.Send(t, http.MethodPost, "/api/projects/@current/query/", body))
 	}
 	const query = `"query": {"kind": "HogQLQuery", "query": "select 1"}`
 	for i, tt := range []struct{ got, want string }{
@@ -92,13 +92,13 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 	set(`{"rate_limit": null}`)
-	w.EndpointRate = Rate{Queries: 600, Per: time.Minute}
+	w.EndpointRate = registry.Rate{Queries: 600, Per: time.Minute}
 	want := `429 "endpoint";q=600;w=60;pk=:b3JkZXJz:, "key";q=4;w=3600 | "endpoint";r=600;pk=:b3JkZXJz:, "key";r=0;t=900 | 900`
 	if diff := cmp.Diff(want, run("orders/run", `{}`)); diff != "" {
 		t.Errorf("with the server's default (-want +got):\n%s", diff)
 	}
 
-	w.Limits = execution.NewLimiter(Rate{Queries: 1_000_000, Per: time.Second})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1_000_000, Per: time.Second})
 	w.FillPlaces(t, 1)
 	want = `429 "key";q=1000000;w=1 | "key";r=1000000 | 1`
 	for _, refresh := range []string{"blocking", "async"} {
@@ -110,26 +110,26 @@ func TestQuotasOfAnswers(t *testing.T) {
 	w.Places = admission.New(apitest.PlacesFor(1))
 
 	counted := map[string]float64{"/concurrency": 2, "/key": 2, "orders/endpoint": 2, "orders/key": 1}
-	if diff := cmp.Diff(counted, w.refusals(t)); diff != "" {
+	if diff := cmp.Diff(counted, refusals(t, w)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
-	rare := Rate{Queries: 7, Per: time.Hour}
+	rare := registry.Rate{Queries: 7, Per: time.Hour}
 	limited := *e
 	limited.RateLimit = rare
 	if err := w.Count(w.Key, &execution.Query{Endpoint: &limited}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	w.send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
+	w.Send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
 	if left := w.Limits.OfEndpoint(e.ID, rare).Left(time.Now()); left != 7 {
 		t.Errorf("of what a deleted endpoint may run %d are left", left)
 	}
-	if counted := w.refusals(t); len(counted) != 2 {
+	if counted := refusals(t, w); len(counted) != 2 {
 		t.Errorf("after the endpoint was deleted %v are counted", counted)
 	}
 }
 
 // refusals returns the queries that limits refused, by endpoint and limit.
-func (w *world) refusals(tb testing.TB) map[string]float64 {
+func refusals(tb testing.TB, w *apitest.World) map[string]float64 {
 	tb.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.Metrics)
@@ -158,9 +158,9 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 
 // TestQuotasOfTokens: a page with a token can also read what is left of the token's own rate.
 func TestQuotasOfTokens(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 9, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 9, Per: time.Hour})
 	w.NewEndpoint(t, "orders", "select 1")
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	token := w.NewToken(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
@@ -181,10 +181,10 @@ func TestQuotasOfTokens(t *testing.T) {
 
 // TestSharedRefusals: a caller that shares another's computation shares refusals only by limits that apply to both.
 func TestSharedRefusals(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
 	e := w.NewEndpoint(t, "orders", "select 1")
-	w.EndpointRate = Rate{Queries: 1, Per: time.Hour}
+	w.EndpointRate = registry.Rate{Queries: 1, Per: time.Hour}
 	other, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	for _, tt := range []struct {
 		name, owner string
@@ -215,7 +215,7 @@ func TestSharedRefusals(t *testing.T) {
 				_, err := w.Cache.Do(t.Context(), p.Key, p.Policy(rq.Start), func(context.Context) (*cache.Entry, error) {
 					close(began)
 					for w.Cache.Stats().Coalesced == before {
-						goruntime.Gosched()
+						runtime.Gosched()
 					}
 					return nil, refused
 				})
@@ -239,9 +239,9 @@ func TestSharedRefusals(t *testing.T) {
 
 // TestRefusedRefresh: a stale answer whose refresh a limit refused stays in use, and its caller is not told.
 func TestRefusedRefresh(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.LoseClickHouse(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 1, Per: time.Hour})
 	e := w.NewEndpoint(t, "orders", "select 1")
 	p, err := w.Asks(http.MethodPost, "/").PlanRun(e, []byte(`{}`))
 	if err != nil {
@@ -253,13 +253,13 @@ func TestRefusedRefresh(t *testing.T) {
 	}
 	ask := func() {
 		t.Helper()
-		answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
+		answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
 		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(apitest.FieldOf(t, answer, "results")) != "[[1 a]]" {
 			t.Fatalf("%s: %s %+v", got, answer.Body, w.Cache.Stats())
 		}
 	}
 	for ask(); w.Cache.Stats().RefreshFailures == 0; ask() { // one of them begins a refresh
-		goruntime.Gosched()
+		runtime.Gosched()
 	}
 	for range 3 {
 		ask()

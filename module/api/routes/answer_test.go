@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"io"
@@ -11,10 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // broken puts each member of an answer on its own line, for a readable difference.
@@ -22,7 +19,7 @@ func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"")
 
 // TestRunBody pins the whole body of a run: fields, order and forms (contract api.md, section 5.4).
 func TestRunBody(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "daily", "select n from events")
 	p, err := w.Asks(http.MethodGet, "/?limit=2&offset=1").PlanRun(e, nil)
 	if err != nil {
@@ -30,7 +27,7 @@ func TestRunBody(t *testing.T) {
 	}
 	computed := time.Now().Add(-time.Hour)
 	w.Remember(t, p, computed, `[1, "a"]`, `[2, "b"]`, `[3, "c"]`, `[4, "d"]`)
-	got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/run?limit=2&offset=1", "")
+	got := w.Send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/run?limit=2&offset=1", "")
 	const want = `{"results":[[2, "b"],[3, "c"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":true,"limit":2,"offset":1,"next_cursor":"CURSOR",` +
 		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
 		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,"name":"daily",` +
@@ -50,14 +47,14 @@ func TestRunBody(t *testing.T) {
 
 // TestQueryBody pins the whole body of the query route (contract api.md, section 1.5), the debug fields with it.
 func TestQueryBody(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	const body = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
 	p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Remember(t, p, time.Now(), `[1, "a"]`)
-	got := w.send(t, http.MethodPost, "/api/environments/@current/query", body)
+	got := w.Send(t, http.MethodPost, "/api/environments/@current/query", body)
 	want := `{"results":[[1, "a"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":false,"limit":100,"offset":0,` +
 		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
 		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,` +
@@ -83,62 +80,9 @@ func timeless(body string) string {
 	return body
 }
 
-func TestCacheStatus(t *testing.T) {
-	tests := map[cache.Status]string{
-		cache.Hit:        "caddy-analytics; hit; ttl=90",
-		cache.Miss:       "caddy-analytics; fwd=miss; stored",
-		cache.Stale:      "caddy-analytics; hit; ttl=0; detail=revalidating",
-		cache.StaleError: "caddy-analytics; hit; ttl=0; detail=database-unavailable",
-		cache.Coalesced:  "caddy-analytics; fwd=miss; collapsed",
-		cache.Refreshed:  "caddy-analytics; fwd=request; stored",
-		cache.Pinned:     "caddy-analytics; hit; ttl=0; detail=pinned",
-	}
-	renewed := new(cache.Entry).Renew(time.Now(), nil, 0)
-	for _, status := range []cache.Status{cache.Renewed, cache.Hit} {
-		const want = "caddy-analytics; hit; ttl=90; detail=unchanged"
-		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, Entry: renewed, FreshFor: 90 * time.Second})); got != want {
-			t.Errorf("%s of rows that were found unchanged: %s, want %s", status, got, want)
-		}
-	}
-	for status, want := range tests {
-		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
-			t.Errorf("%s: %s, want %s", status, got, want)
-		}
-	}
-}
-
-// TestBucketsOfAnswers: an answer put together from buckets says how many of them were computed.
-func TestBucketsOfAnswers(t *testing.T) {
-	some, all := execution.Buckets{Computed: 1, All: 90}, execution.Buckets{Computed: 90, All: 90}
-	for _, tt := range []struct {
-		status  cache.Status
-		buckets execution.Buckets
-		want    string
-	}{
-		{cache.Miss, some, `caddy-analytics; fwd=partial; stored; detail="1 of 90 buckets computed"`},
-		{cache.Miss, all, `caddy-analytics; fwd=miss; stored; detail="90 of 90 buckets computed"`},
-		{cache.Coalesced, some, `caddy-analytics; fwd=partial; collapsed; detail="1 of 90 buckets computed"`},
-		{cache.Hit, some, `caddy-analytics; hit; ttl=0`},
-	} {
-		answer := cache.Answer{Status: tt.status, Entry: cache.NewEntry(&cache.Result{}, time.Now(), &execution.Details{Buckets: tt.buckets}, 0)}
-		if got := string(api.AppendCacheStatus(nil, answer)); got != tt.want {
-			t.Errorf("%s, %v: %s, want %s", tt.status, tt.buckets, got, tt.want)
-		}
-	}
-	for want, spent := range map[string]api.Spent{
-		`total;dur=2.000, compile;dur=1.000, clickhouse;dur=1.000, buckets;desc="1 of 90"`: {Compile: time.Millisecond, ClickHouse: time.Millisecond, Buckets: some},
-		`total;dur=2.000, compile;dur=1.000, buckets;desc="0 of 90"`:                       {Compile: time.Millisecond, Buckets: execution.Buckets{All: 90}},
-		`total;dur=2.000`: {},
-	} {
-		if got := string(spent.Append(nil, 2*time.Millisecond)); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
 // TestConditional sends entity tags back, and requests stored answers in several encodings.
 func TestConditional(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "daily", "select n from events")
 	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
@@ -146,12 +90,12 @@ func TestConditional(t *testing.T) {
 	}
 	w.Remember(t, p, time.Now(), `[1, "`+strings.Repeat("long ", 1000)+`"]`)
 	const path = "/api/projects/@current/endpoints/daily/run"
-	plain := w.send(t, http.MethodGet, path, "")
+	plain := w.Send(t, http.MethodGet, path, "")
 	tag := plain.Header().Get("Etag")
 	for match, want := range map[string]int{
 		tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, `"x", "`: 200, strings.Trim(tag, `"`): 200,
 	} {
-		got := w.send(t, http.MethodGet, path, "", "If-None-Match", match)
+		got := w.Send(t, http.MethodGet, path, "", "If-None-Match", match)
 		if got.Code != want || (got.Body.Len() == 0) != (want == 304) || got.Header().Get("Etag") != tag || got.Header().Get("Vary") == "" {
 			t.Errorf("If-None-Match: %s answers %d with %d bytes and the headers %v", match, got.Code, got.Body.Len(), got.Header())
 		}
@@ -159,7 +103,7 @@ func TestConditional(t *testing.T) {
 	for accept, want := range map[string]string{
 		"gzip": "gzip", "zstd, gzip": "zstd", "gzip;q=0.5, zstd;q=0.4": "gzip", "gzip;q=0": "", "br": "", "identity": "", "*": "zstd", "gzip;q=2": "",
 	} {
-		got := w.send(t, http.MethodGet, path, "", "Accept-Encoding", accept)
+		got := w.Send(t, http.MethodGet, path, "", "Accept-Encoding", accept)
 		if coding := got.Header().Get("Content-Encoding"); coding != want || (got.Header().Get("Etag") == tag) != (want == "") {
 			t.Errorf("Accept-Encoding: %s gives %q with the tag %s", accept, coding, got.Header().Get("Etag"))
 		}
@@ -168,17 +112,13 @@ func TestConditional(t *testing.T) {
 
 // TestLengthOfHits: a cached answer says how many bytes follow, whoever counts them, and which headers it depends on.
 func TestLengthOfHits(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	e := w.NewEndpoint(t, "daily", "select n from events")
 	p, err := w.Asks(http.MethodGet, "/").PlanRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if err := w.ServeHTTP(rw, r, nil); err != nil {
-			t.Error(err)
-		}
-	}))
+	server := httptest.NewServer(w.API)
 	defer server.Close()
 	for _, letters := range []int{1, 1000, 1500, 2000, 5000, 100_000} {
 		w.Remember(t, p, time.Now(), `[1, "`+strings.Repeat("a", letters)+`"]`)

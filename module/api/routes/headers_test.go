@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 
 // TestHeadersAreItsOwn: a replacement by Caddy's header directive writes into the values of a response's headers, and must not change those of the next response.
 func TestHeadersAreItsOwn(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	w.RememberRuns(t, "acme")
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	text := w.NewToken(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["https://app.example.com"]}`)
@@ -31,7 +31,7 @@ func TestHeadersAreItsOwn(t *testing.T) {
 		{"no such route", http.MethodGet, "/api/nothing", "", nil, http.StatusNotFound},
 		{"an error", http.MethodPost, apitest.MinePath, `{`, token, http.StatusBadRequest},
 	} {
-		first := w.send(t, tt.method, tt.path, tt.body, tt.header...)
+		first := w.Send(t, tt.method, tt.path, tt.body, tt.header...)
 		if first.Code != tt.want {
 			t.Errorf("%s: %d %s", tt.name, first.Code, first.Body)
 		}
@@ -44,7 +44,7 @@ func TestHeadersAreItsOwn(t *testing.T) {
 		changing := cmpopts.IgnoreMapEntries(func(name string, _ []string) bool {
 			return name == "Server-Timing" || name == "Age" || name == "Ratelimit" || name == "X-Request-Id" || name == "Cache-Status"
 		})
-		if diff := cmp.Diff(written, w.send(t, tt.method, tt.path, tt.body, tt.header...).Header(), changing); diff != "" {
+		if diff := cmp.Diff(written, w.Send(t, tt.method, tt.path, tt.body, tt.header...).Header(), changing); diff != "" {
 			t.Errorf("%s: the headers of the next response (-want +got):\n%s", tt.name, diff)
 		}
 	}

@@ -1,11 +1,10 @@
-package module
+package routes_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -111,7 +110,7 @@ var powerless = strings.Fields(`
 	GET_/organizations/:name/projects GET_/organizations/:name/project GET_/feature_flag/local_evaluation`)
 
 // target returns the address of a row of the table of powers.
-func (w *world) target(text string, secret *registry.Key) string {
+func target(w *apitest.World, text string, secret *registry.Key) string {
 	alert := w.Registry.Snapshot().Alerts(w.Project.ID)[0]
 	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "PEER", w.Key.ID, "ALERT", alert.ID).Replace(text)
 }
@@ -120,7 +119,7 @@ func (w *world) target(text string, secret *registry.Key) string {
 // A new route must be added to one of the two lists.
 func TestPowersOfScopes(t *testing.T) {
 	scopes := map[string]bool{}
-	for _, r := range newWorld(t).API.Routes() {
+	for _, r := range apitest.New(t).API.Routes() {
 		at, method := r.Address(), r.Method
 		name := method + " " + strings.TrimRight(at.Resource+"/"+at.Name+"/"+at.Action, "/")
 		if at.Action != "openapi.json" {
@@ -136,19 +135,19 @@ func TestPowersOfScopes(t *testing.T) {
 		scopes[r.Scope] = true
 	}
 	delete(scopes, api.AnyScope)
-	w, secret := powersWorld(t)
+	w, secret := apitest.NewWithAll(t)
 	for name, power := range powers {
 		method, _, _ := strings.Cut(name, " ")
-		target := w.target(power.target, secret)
+		target := target(w, power.target, secret)
 		for scope := range scopes {
 			key, text := w.NewKey(t, w.Project.ID, registry.Personal, scope)
 			if key.Allows(power.scope) && name != "POST endpoint_tokens" {
 				continue
 			}
-			if answer := w.as(t, text, method, target, power.body); answer.Code != http.StatusForbidden {
+			if answer := w.SendAs(t, text, method, target, power.body); answer.Code != http.StatusForbidden {
 				t.Errorf("%s with %s alone: %d %s", name, scope, answer.Code, answer.Body)
 			}
-			if answer := w.as(t, text, method, target, asForm(t, power.body), formHeader...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnsupportedMediaType {
+			if answer := w.SendAs(t, text, method, target, asForm(t, power.body), formHeader...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnsupportedMediaType {
 				t.Errorf("%s with %s alone, as a form: %d %s", name, scope, answer.Code, answer.Body)
 			}
 		}
@@ -159,7 +158,7 @@ func TestPowersOfScopes(t *testing.T) {
 	}
 	for name, power := range powers {
 		t.Run(name, func(t *testing.T) {
-			w, secret := powersWorld(t)
+			w, secret := apitest.NewWithAll(t)
 			method, _, _ := strings.Cut(name, " ")
 			kind := registry.Personal
 			if name == "POST endpoint_tokens" {
@@ -171,7 +170,7 @@ func TestPowersOfScopes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := w.as(t, text, method, w.target(power.target, secret), power.body)
+			answer := w.SendAs(t, text, method, target(w, power.target, secret), power.body)
 			if answer.Code == http.StatusForbidden || answer.Code == http.StatusUnauthorized {
 				t.Errorf("with %s: %d %s", power.scope, answer.Code, answer.Body)
 			}
@@ -181,14 +180,6 @@ func TestPowersOfScopes(t *testing.T) {
 
 // fixedEndpointNames are addresses below endpoints/ that, besides a method of their own, serve what an endpoint of that name would.
 var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, "materialization_conditions": true, endpoints.EveryEndpoint: true}
-
-// as sends a request with another key.
-func (w *world) as(t *testing.T, secret, method, target, body string, header ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	other := *w
-	other.Secret = secret
-	return other.send(t, method, target, body, header...)
-}
 
 var formHeader = []string{"Content-Type", "application/x-www-form-urlencoded"}
 
@@ -211,7 +202,8 @@ func asForm(t *testing.T, body string) string {
 }
 
 func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
-	w, secret := powersWorld(t)
+	const path = "/api/projects/@current/project_secret_api_keys/"
+	w, secret := apitest.NewWithAll(t)
 	_, text := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:write")
 	for _, tt := range []struct{ name, method, path, body, want string }{
 		{
@@ -233,7 +225,7 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 		{"an unknown scope", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body))); diff != "" {
+			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, w.SendAs(t, text, tt.method, path+tt.path, tt.body))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -248,7 +240,7 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 		{"rolling a key with what both have", "POST", secret.ID + "/roll", ``, 200},
 		{"a key with what both have", "POST", "", `{"label": "c", "scopes": ["endpoint:read"]}`, 201},
 	} {
-		if answer := w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body); answer.Code != tt.want {
+		if answer := w.SendAs(t, text, tt.method, path+tt.path, tt.body); answer.Code != tt.want {
 			t.Errorf("%s: %d %s", tt.name, answer.Code, answer.Body)
 		}
 	}
@@ -257,12 +249,12 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 // TestInsightOfAKeyWithoutQueries: a key that only has insight:write saves an insight (contract api.md, section 6.4) and gets no rows of it in any
 // way; callers that may query run it, and saving it again with such a key makes it an ordinary insight.
 func TestInsightOfAKeyWithoutQueries(t *testing.T) {
-	w, _ := powersWorld(t)
+	w, _ := apitest.NewWithAll(t)
 	author, authorText := w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "dashboard:write")
 	_, analyst := w.NewKey(t, w.Project.ID, registry.Personal, "insight:write", "query:read")
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	const query = `{"kind":"HogQLQuery","query":"select 42"}`
-	made := w.as(t, authorText, http.MethodPost, "/api/projects/1/insights/", `{"name": "own", "query": `+query+`}`)
+	made := w.SendAs(t, authorText, http.MethodPost, "/api/projects/1/insights/", `{"name": "own", "query": `+query+`}`)
 	if made.Code != http.StatusCreated || apitest.FieldOf(t, made, "result") != nil {
 		t.Fatalf("saving: %d %s", made.Code, made.Body)
 	}
@@ -273,39 +265,39 @@ func TestInsightOfAKeyWithoutQueries(t *testing.T) {
 	}
 	w.RememberInsight(t, saved, apitest.Began, `[42,"marker"]`)
 	path := fmt.Sprintf("/api/projects/1/insights/%d/", saved.ID)
-	if answer := w.as(t, analyst, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
+	if answer := w.SendAs(t, analyst, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
 		t.Errorf("who may query sees no result: %d %s", answer.Code, answer.Body)
 	}
 	for who, text := range map[string]string{"its author": authorText, "a reader": reader} {
-		if answer := w.as(t, text, http.MethodGet, path, ""); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "result") != nil {
+		if answer := w.SendAs(t, text, http.MethodGet, path, ""); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "result") != nil {
 			t.Errorf("%s: %d %s", who, answer.Code, answer.Body)
 		}
 		for _, mode := range slices.Sorted(maps.Keys(map[string]bool{"true": true, "blocking": true, "async": true, "force_async": true, "lazy_async": true})) {
-			if answer := w.as(t, text, http.MethodGet, path+"?refresh="+mode, ""); answer.Code != http.StatusForbidden {
+			if answer := w.SendAs(t, text, http.MethodGet, path+"?refresh="+mode, ""); answer.Code != http.StatusForbidden {
 				t.Errorf("%s, refresh=%s: %d %s", who, mode, answer.Code, answer.Body)
 			}
 		}
-		list := w.as(t, text, http.MethodGet, "/api/projects/1/insights/?search=own&refresh=blocking", "")
+		list := w.SendAs(t, text, http.MethodGet, "/api/projects/1/insights/?search=own&refresh=blocking", "")
 		if list.Code != http.StatusOK || strings.Contains(list.Body.String(), "marker") || !strings.Contains(list.Body.String(), "missing required scope 'query:read'") {
 			t.Errorf("%s, a list: %d %s", who, list.Code, list.Body)
 		}
 	}
-	if answer := w.as(t, analyst, http.MethodPatch, path, `{"query": `+query+`}`); answer.Code != http.StatusOK {
+	if answer := w.SendAs(t, analyst, http.MethodPatch, path, `{"query": `+query+`}`); answer.Code != http.StatusOK {
 		t.Fatalf("saving again: %d %s", answer.Code, answer.Body)
 	}
 	for _, change := range []string{`{"name": "other"}`, `{"query": { "kind": "HogQLQuery", "query": "select 42"} }`} { // nothing that runs
-		if answer := w.as(t, authorText, http.MethodPatch, path+"?refresh=blocking", change); answer.Code == http.StatusForbidden {
+		if answer := w.SendAs(t, authorText, http.MethodPatch, path+"?refresh=blocking", change); answer.Code == http.StatusForbidden {
 			t.Errorf("%s: %d %s", change, answer.Code, answer.Body)
 		}
 	}
-	if answer := w.as(t, reader, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
+	if answer := w.SendAs(t, reader, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
 		t.Errorf("a reader of what an analyst saved: %d %s", answer.Code, answer.Body)
 	}
 }
 
 // TestOverridesWithExpressions: an expression in filters that override a saved insight is a query of its own, whoever asks first.
 func TestOverridesWithExpressions(t *testing.T) {
-	w, i := insightWorld(t)
+	w, i := apitest.NewWithInsight(t)
 	w.LoseClickHouse(t)
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "endpoint:read")
 	_, analyst := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read", "endpoint:read", "query:read")
@@ -322,22 +314,22 @@ func TestOverridesWithExpressions(t *testing.T) {
 		target := fmt.Sprintf("/api/projects/1/insights/%d/?refresh=blocking&filters_override=%s", i.ID, strings.NewReplacer(" ", "%20", `"`, "%22").Replace(over))
 		body := `{"filters_override": ` + over + `}`
 		for range 2 { // the second time from what is remembered of requests
-			if answer := w.as(t, analyst, http.MethodGet, target, ""); answer.Code == http.StatusForbidden {
+			if answer := w.SendAs(t, analyst, http.MethodGet, target, ""); answer.Code == http.StatusForbidden {
 				t.Errorf("%s: %d %s", over, answer.Code, answer.Body)
 			}
-			if answer := w.as(t, analyst, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code == http.StatusForbidden {
+			if answer := w.SendAs(t, analyst, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code == http.StatusForbidden {
 				t.Errorf("a run with %s: %d %s", over, answer.Code, answer.Body)
 			}
-			if answer := w.as(t, reader, http.MethodGet, target, ""); answer.Code != http.StatusForbidden {
+			if answer := w.SendAs(t, reader, http.MethodGet, target, ""); answer.Code != http.StatusForbidden {
 				t.Errorf("a reader with %s: %d %s", over, answer.Code, answer.Body)
 			}
-			if answer := w.as(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code != http.StatusForbidden {
+			if answer := w.SendAs(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code != http.StatusForbidden {
 				t.Errorf("a reader's run with %s: %d %s", over, answer.Code, answer.Body)
 			}
 		}
 	}
 	plain := `{"filters_override": {"date_from": "-7d", "properties": [{"type": "event", "key": "a", "value": "b"}]}}`
-	if answer := w.as(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", plain); answer.Code == http.StatusForbidden {
+	if answer := w.SendAs(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", plain); answer.Code == http.StatusForbidden {
 		t.Errorf("plain filters: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -345,7 +337,7 @@ func TestOverridesWithExpressions(t *testing.T) {
 // TestFormsPassNoFence: what a key may not send as JSON, it may not send as a form either, and nothing changes.
 func TestFormsPassNoFence(t *testing.T) {
 	const hogql = `{"properties": [{"type": "hogql", "key": "1 = 1"}]}`
-	w, secret := powersWorld(t)
+	w, secret := apitest.NewWithAll(t)
 	if _, err := w.Registry.AddText(t.Context(), w.Project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.Key.ID, apitest.Began); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +368,7 @@ func TestFormsPassNoFence(t *testing.T) {
 				}
 				body += "--x--\r\n"
 			}
-			answer := w.as(t, text, tt.method, "/api/projects/@current/"+tt.path, body, header...)
+			answer := w.SendAs(t, text, tt.method, "/api/projects/@current/"+tt.path, body, header...)
 			if fmt.Sprint(answer.Code) != tt.want {
 				t.Errorf("%s, %s: %d %.300s, want %s", tt.name, header[1], answer.Code, answer.Body, tt.want)
 			}

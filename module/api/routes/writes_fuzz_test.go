@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // FuzzWrites: a write to an endpoint, a variable, an action or a dashboard, in JSON or as a form, is done or refused as the client's mistake, whatever its body, and what there is
 // then can be shown.
 func FuzzWrites(f *testing.F) {
-	w := newWorld(f)
+	w := apitest.New(f)
 	w.LoseTables(f, schema.NativeLayout())
 	w.NewEndpoint(f, "e", "select 1")
 	v, err := w.Registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.Project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a", 1]`)}, apitest.Began)
@@ -75,12 +75,12 @@ func FuzzWrites(f *testing.F) {
 		if which >= form {
 			header = []string{"Content-Type", "application/x-www-form-urlencoded"}
 		}
-		answer := w.send(t, target.method, project+target.path, body, header...)
+		answer := w.Send(t, target.method, project+target.path, body, header...)
 		if answer.Code >= http.StatusInternalServerError || answer.Code != http.StatusNoContent && !json.Valid(answer.Body.Bytes()) {
 			t.Errorf("%s %s answers %d %s", target.method, target.path, answer.Code, answer.Body)
 		}
 		for _, list := range []string{"endpoints/", "endpoints/openapi.json", "insight_variables/", "actions/", "dashboards/"} {
-			if answer := w.send(t, http.MethodGet, project+list, ""); answer.Code != http.StatusOK || !json.Valid(answer.Body.Bytes()) {
+			if answer := w.Send(t, http.MethodGet, project+list, ""); answer.Code != http.StatusOK || !json.Valid(answer.Body.Bytes()) {
 				t.Errorf("afterwards %s answers %d %s", list, answer.Code, answer.Body)
 			}
 		}

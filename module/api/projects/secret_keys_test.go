@@ -1,4 +1,4 @@
-package module
+package projects_test
 
 import (
 	"net/http"
@@ -16,10 +16,10 @@ const secretKeysPath = "/api/projects/@current/project_secret_api_keys/"
 
 // TestSecretKeyLife creates a key over the API, uses, changes, rolls and deletes it.
 func TestSecretKeyLife(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	w.RememberRuns(t, "acme")
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
-	made := w.send(t, http.MethodPost, secretKeysPath, `{"label": "Acme", "scopes": ["endpoint:read"], "fixed": {"customer": "acme"}, "endpoints": ["mine"]}`)
+	made := w.Send(t, http.MethodPost, secretKeysPath, `{"label": "Acme", "scopes": ["endpoint:read"], "fixed": {"customer": "acme"}, "endpoints": ["mine"]}`)
 	value, _ := apitest.FieldOf(t, made, "value").(string)
 	id, _ := apitest.FieldOf(t, made, "id").(string)
 	if made.Code != http.StatusCreated || !strings.HasPrefix(value, "phs_") || made.Header().Get("Cache-Control") != "no-store" {
@@ -30,7 +30,7 @@ func TestSecretKeyLife(t *testing.T) {
 		t.Errorf("created_by: %v", by)
 	}
 	path := secretKeysPath + id + "/"
-	read := w.send(t, http.MethodGet, path, "")
+	read := w.Send(t, http.MethodGet, path, "")
 	want := map[string]any{
 		"id": id, "label": "Acme", "value": nil, "mask_value": value[:4] + "..." + value[len(value)-4:], "scopes": []any{"endpoint:read"}, "last_used_at": nil,
 		"last_rolled_at": nil, "fixed": map[string]any{"customer": "acme"}, "endpoints": []any{"mine"}, "created_at": apitest.FieldOf(t, made, "created_at"), "created_by": any(by),
@@ -44,13 +44,13 @@ func TestSecretKeyLife(t *testing.T) {
 	if got := apitest.OutcomeOf(t, w.RunWith(t, value, "mine", "")); got != "[[0 row of acme]]" {
 		t.Errorf("a run: %s", got)
 	}
-	if back := w.send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
+	if back := w.Send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
 		t.Errorf("a record that was read can't be sent back: %d %s", back.Code, back.Body)
 	}
-	if renamed := w.send(t, http.MethodPatch, path, `{"label": "Acme, Inc."}`); apitest.FieldOf(t, renamed, "label") != "Acme, Inc." || apitest.FieldOf(t, renamed, "value") != nil {
+	if renamed := w.Send(t, http.MethodPatch, path, `{"label": "Acme, Inc."}`); apitest.FieldOf(t, renamed, "label") != "Acme, Inc." || apitest.FieldOf(t, renamed, "value") != nil {
 		t.Errorf("renaming: %d %s", renamed.Code, renamed.Body)
 	}
-	rolled := w.send(t, http.MethodPost, path+"roll/", "")
+	rolled := w.Send(t, http.MethodPost, path+"roll/", "")
 	next, _ := apitest.FieldOf(t, rolled, "value").(string)
 	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
 		t.Errorf("rolling: %d %s", rolled.Code, rolled.Body)
@@ -61,14 +61,14 @@ func TestSecretKeyLife(t *testing.T) {
 			t.Errorf("a run after rolling: %d %s, want %d", answer.Code, answer.Body, want)
 		}
 	}
-	if list := w.send(t, http.MethodGet, secretKeysPath, ""); apitest.FieldOf(t, list, "count") != 1.0 || strings.Contains(list.Body.String(), next) {
+	if list := w.Send(t, http.MethodGet, secretKeysPath, ""); apitest.FieldOf(t, list, "count") != 1.0 || strings.Contains(list.Body.String(), next) {
 		t.Errorf("list: %d %s", list.Code, list.Body)
 	}
-	if gone := w.send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
+	if gone := w.Send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
 		t.Errorf("deleting: %d %s", gone.Code, gone.Body)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPatch} {
-		if answer := w.send(t, method, path, "{}"); answer.Code != http.StatusNotFound {
+		if answer := w.Send(t, method, path, "{}"); answer.Code != http.StatusNotFound {
 			t.Errorf("%s of a deleted key: %d", method, answer.Code)
 		}
 	}
@@ -78,12 +78,12 @@ func TestSecretKeyLife(t *testing.T) {
 }
 
 func TestSecretKeyMistakes(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "endpoint:read")
 	person := w.Key.ID
 	bound, boundText := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine")
 	elsewhere, _ := w.NewKey(t, w.NewProject(t).ID, registry.Secret, "endpoint:read")
-	if answer := w.send(t, http.MethodPost, secretKeysPath, `{"label": "taken", "scopes": ["endpoint:read"]}`); answer.Code != http.StatusCreated {
+	if answer := w.Send(t, http.MethodPost, secretKeysPath, `{"label": "taken", "scopes": ["endpoint:read"]}`); answer.Code != http.StatusCreated {
 		t.Fatalf("creating: %d %s", answer.Code, answer.Body)
 	}
 	const cannot = "400 What a key is bound to cannot change. Make another key."
@@ -107,7 +107,7 @@ func TestSecretKeyMistakes(t *testing.T) {
 		{"another project's key, rolled", "POST", elsewhere.ID + "/roll", ``, "404 Not found."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := w.send(t, tt.method, secretKeysPath+tt.path, tt.body)
+			answer := w.Send(t, tt.method, secretKeysPath+tt.path, tt.body)
 			if diff := cmp.Diff(tt.want, apitest.OutcomeOf(t, answer)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -119,7 +119,7 @@ func TestSecretKeyMistakes(t *testing.T) {
 	for _, who := range []string{boundText, func() string { _, text := w.NewKey(t, w.Project.ID, registry.Personal, "project:read"); return text }()} {
 		as := *w
 		as.Secret = who
-		if answer := as.send(t, http.MethodPost, secretKeysPath, `{"label": "y", "scopes": ["endpoint:read"]}`); !slices.Contains([]int{401, 403}, answer.Code) {
+		if answer := as.Send(t, http.MethodPost, secretKeysPath, `{"label": "y", "scopes": ["endpoint:read"]}`); !slices.Contains([]int{401, 403}, answer.Code) {
 			t.Errorf("a key that may not make keys: %d %s", answer.Code, answer.Body)
 		}
 	}

@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 
 // TestFenceHoldsForEveryRequest tries to bypass a key's fixed variables.
 func TestFenceHoldsForEveryRequest(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	acme, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
 	five, _ := w.BoundKey(t, registry.Personal, map[string]any{"seats": 5})
 	several, _ := w.BoundKey(t, registry.Secret, map[string]any{"plans": []any{"pro", "team"}})
@@ -81,7 +81,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 					got += fmt.Sprintf(" (%s)", refused.Attr)
 				}
 			} else {
-				got = w.boundTo(p)
+				got = boundTo(w, p)
 				if p.Fixed != tt.key.Fixed {
 					t.Errorf("the plan is of a key that fixes %q", p.Fixed)
 				}
@@ -94,7 +94,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 }
 
 // boundTo returns what a plan's variables were bound to: for an insight, the values of its filters.
-func (w *world) boundTo(p *result.Plan) string {
+func boundTo(w *apitest.World, p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
@@ -104,7 +104,7 @@ func (w *world) boundTo(p *result.Plan) string {
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ only in their fixed variables, in every order and at the same time: they
 // never share plans, results or rendered pages.
 func TestFenceOfSharedPlansAndPages(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	secrets := make([]string, 3)
 	tags := map[string]bool{}
 	const body, path = `{"limit": 10}`, "/api/projects/@current/endpoints/mine/run"
@@ -121,7 +121,7 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 		t.Helper()
 		r := *w
 		r.Secret = secrets[i]
-		answer := r.send(t, http.MethodPost, path, body)
+		answer := r.Send(t, http.MethodPost, path, body)
 		if want := fmt.Sprintf(`{"results":[[%d,"row"]],`, i); answer.Code != 200 || !strings.HasPrefix(answer.Body.String(), want) {
 			t.Errorf("key %d: %d %s", i, answer.Code, answer.Body)
 		}
@@ -144,7 +144,7 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 
 // TestRecallBelievesNoOtherFence stores a plan under a request of a key with other fixed variables: it is not used.
 func TestRecallBelievesNoOtherFence(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	acme, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
 	globex, _ := w.BoundKey(t, registry.Secret, map[string]any{"customer": "globex"})
 	p, err := w.PlanAs(acme, "mine", "")
@@ -164,7 +164,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 
 // TestMemoKeysOfBoundKeys: what a key is bound to distinguishes its requests, whatever their bytes.
 func TestMemoKeysOfBoundKeys(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	keys := []*registry.Key{{}, {Endpoints: []string{"e"}}, {Fixed: `{"a":"b"}`}, {Fixed: `{"a":"c"}`}, {Fixed: `{"a":"b"}`, Endpoints: []string{"e"}}}
 	seen := map[string]int{}
 	for i, key := range keys {
@@ -190,7 +190,7 @@ func runsEndpoint(at api.Address) bool {
 
 // TestBoundKeysRunEndpointsAlone requests everything else with keys that hold all scopes.
 func TestBoundKeysRunEndpointsAlone(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	bound := *w
 	bound.Key, bound.Secret = w.BoundKey(t, registry.Personal, map[string]any{"customer": "acme"})
 	named := *w
@@ -210,7 +210,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	}
 	const denied = "You do not have access to this endpoint."
 	for _, tt := range []struct {
-		as           world
+		as           apitest.World
 		path, detail string
 	}{
 		{bound, "endpoints/open/run", denied},
@@ -220,7 +220,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 		{named, "endpoints/mine/run.csv", denied},
 		{named, "endpoints/OPEN/run", denied},
 	} {
-		if answer := tt.as.send(t, http.MethodPost, "/api/environments/@current/"+tt.path, ""); apitest.FieldOf(t, answer, "detail") != tt.detail {
+		if answer := tt.as.Send(t, http.MethodPost, "/api/environments/@current/"+tt.path, ""); apitest.FieldOf(t, answer, "detail") != tt.detail {
 			t.Errorf("%s: %d %s", tt.path, answer.Code, answer.Body)
 		}
 	}
@@ -228,7 +228,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 
 // TestDebugShowsABoundKeyNothing: an endpoint's SQL is only for its author.
 func TestDebugShowsABoundKeyNothing(t *testing.T) {
-	w := fencedWorld(t)
+	w := apitest.NewWithEndpoints(t)
 	named, secret := w.BoundKey(t, registry.Secret, nil, "open")
 	p, err := w.PlanAs(w.Key, "open", `{"debug": true}`)
 	if err != nil {
@@ -240,12 +240,12 @@ func TestDebugShowsABoundKeyNothing(t *testing.T) {
 	}
 	const path = "/api/projects/@current/endpoints/open/run"
 	for range 2 { // parsed, then remembered
-		if answer := w.send(t, http.MethodPost, path, `{"debug": true}`); apitest.FieldOf(t, answer, "clickhouse") != "SELECT 1 < 2" {
+		if answer := w.Send(t, http.MethodPost, path, `{"debug": true}`); apitest.FieldOf(t, answer, "clickhouse") != "SELECT 1 < 2" {
 			t.Errorf("the author is shown %d %s", answer.Code, answer.Body)
 		}
 		bound := *w
 		bound.Secret = secret
-		answer := bound.send(t, http.MethodPost, path, `{"debug": true}`)
+		answer := bound.Send(t, http.MethodPost, path, `{"debug": true}`)
 		if answer.Code != 200 || strings.Contains(answer.Body.String(), "SELECT") {
 			t.Errorf("a bound key is shown %d %s", answer.Code, answer.Body)
 		}

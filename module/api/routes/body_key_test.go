@@ -1,4 +1,4 @@
-package module
+package routes_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 // TestKeyInBody checks where a key is looked for, and that only the first one found is tried: contract api.md, section 6.1.
 func TestKeyInBody(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "insight:read")
 	other := w.NewProject(t)
@@ -56,7 +56,7 @@ func TestKeyInBody(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := w.send(t, tt.method, fmt.Sprintf("/api/projects/%d/%s", w.Project.ID, tt.path), tt.body, "Authorization", tt.header)
+			answer := w.Send(t, tt.method, fmt.Sprintf("/api/projects/%d/%s", w.Project.ID, tt.path), tt.body, "Authorization", tt.header)
 			got := fmt.Sprintf("%d %v: %v", answer.Code, apitest.FieldOf(t, answer, "code"), apitest.FieldOf(t, answer, "detail"))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package module
+package projects_test
 
 import (
 	"encoding/json"
@@ -19,16 +19,16 @@ const personalKeysPath = "/api/projects/@current/personal_api_keys/"
 
 // TestPersonalKeyLife creates a personal key over the API, uses, changes, rolls and revokes it.
 func TestPersonalKeyLife(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
-	made := w.send(t, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["project:read", "query:read"], "expires_in": 3600}`)
+	made := w.Send(t, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["project:read", "query:read"], "expires_in": 3600}`)
 	value, _ := apitest.FieldOf(t, made, "value").(string)
 	id, _ := apitest.FieldOf(t, made, "id").(string)
 	if made.Code != http.StatusCreated || !strings.HasPrefix(value, "phx_") || made.Header().Get("Cache-Control") != "no-store" {
 		t.Fatalf("creating: %d %s", made.Code, made.Body)
 	}
 	path := personalKeysPath + id + "/"
-	read := w.send(t, http.MethodGet, path, "")
+	read := w.Send(t, http.MethodGet, path, "")
 	for name, want := range map[string]any{
 		"id": id, "label": "Ann", "value": nil, "mask_value": value[:4] + "..." + value[len(value)-4:], "scopes": []any{"project:read", "query:read"},
 		"last_used_at": nil, "last_rolled_at": nil, "fixed": nil, "endpoints": nil, "parent": w.Key.ID, "is_current": false, "is_session": false, "is_expired": false,
@@ -45,44 +45,44 @@ func TestPersonalKeyLife(t *testing.T) {
 	if left := time.Until(expires); err != nil || left < 50*time.Minute || left > time.Hour {
 		t.Errorf("it expires in %s: %v", left, err)
 	}
-	if own := w.as(t, value, http.MethodGet, personalKeysPath+"@current/", ""); apitest.FieldOf(t, own, "is_current") != true || apitest.FieldOf(t, own, "id") != id || len(apitest.FieldOf(t, own, "can").([]any)) != 0 {
+	if own := w.SendAs(t, value, http.MethodGet, personalKeysPath+"@current/", ""); apitest.FieldOf(t, own, "is_current") != true || apitest.FieldOf(t, own, "id") != id || len(apitest.FieldOf(t, own, "can").([]any)) != 0 {
 		t.Errorf("the key itself reads %d %s", own.Code, own.Body)
 	}
-	if back := w.send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
+	if back := w.Send(t, http.MethodPut, path, read.Body.String()); back.Code != http.StatusOK {
 		t.Errorf("a record that was read can't be sent back: %d %s", back.Code, back.Body)
 	}
-	if changed := w.send(t, http.MethodPatch, path, `{"label": "Ann, at home", "scopes": ["query:read"]}`); apitest.FieldOf(t, changed, "label") != "Ann, at home" || apitest.FieldOf(t, changed, "value") != nil {
+	if changed := w.Send(t, http.MethodPatch, path, `{"label": "Ann, at home", "scopes": ["query:read"]}`); apitest.FieldOf(t, changed, "label") != "Ann, at home" || apitest.FieldOf(t, changed, "value") != nil {
 		t.Errorf("changing: %d %s", changed.Code, changed.Body)
 	}
-	rolled := w.send(t, http.MethodPost, path+"roll/", "")
+	rolled := w.Send(t, http.MethodPost, path+"roll/", "")
 	next, _ := apitest.FieldOf(t, rolled, "value").(string)
 	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
 		t.Errorf("rolling: %d %s", rolled.Code, rolled.Body)
 	}
 	for text, want := range map[string]int{value: 401, next: 200} {
-		if answer := w.as(t, text, http.MethodPost, "/api/projects/@current/query/check_auth_for_async/", "{}"); answer.Code != want {
+		if answer := w.SendAs(t, text, http.MethodPost, "/api/projects/@current/query/check_auth_for_async/", "{}"); answer.Code != want {
 			t.Errorf("after rolling: %d %s, want %d", answer.Code, answer.Body, want)
 		}
 	}
-	list := w.send(t, http.MethodGet, personalKeysPath, "")
+	list := w.Send(t, http.MethodGet, personalKeysPath, "")
 	if apitest.FieldOf(t, list, "count") != 3.0 || strings.Contains(list.Body.String(), next) || strings.Contains(list.Body.String(), w.Secret) {
 		t.Errorf("list: %d %s", list.Code, list.Body)
 	}
-	if gone := w.send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
+	if gone := w.Send(t, http.MethodDelete, path, ""); gone.Code != http.StatusNoContent {
 		t.Errorf("revoking: %d %s", gone.Code, gone.Body)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPatch} {
-		if answer := w.send(t, method, path, "{}"); answer.Code != http.StatusNotFound {
+		if answer := w.Send(t, method, path, "{}"); answer.Code != http.StatusNotFound {
 			t.Errorf("%s of a revoked key: %d", method, answer.Code)
 		}
 	}
-	if answer := w.as(t, next, http.MethodPost, "/api/projects/@current/query/check_auth_for_async/", "{}"); answer.Code != http.StatusUnauthorized {
+	if answer := w.SendAs(t, next, http.MethodPost, "/api/projects/@current/query/check_auth_for_async/", "{}"); answer.Code != http.StatusUnauthorized {
 		t.Errorf("a revoked key works: %d", answer.Code)
 	}
 }
 
 func TestPersonalKeyMistakes(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	w.Key, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
 	other, _ := w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
 	strong, _ := w.NewKey(t, w.Project.ID, registry.Personal, "*")
@@ -129,7 +129,7 @@ func TestPersonalKeyMistakes(t *testing.T) {
 		{"POST", stranger.ID + "/roll/", ``, 404, nil},
 		{"GET", "nope/", ``, 404, nil},
 	} {
-		answer := w.send(t, tt.method, personalKeysPath+tt.path, tt.body)
+		answer := w.Send(t, tt.method, personalKeysPath+tt.path, tt.body)
 		if answer.Code != tt.want || apitest.FieldOf(t, answer, "attr") != tt.attr {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, answer.Code, answer.Body)
 		}
@@ -137,16 +137,16 @@ func TestPersonalKeyMistakes(t *testing.T) {
 	if after := w.Registry.Snapshot().Revision; after != before {
 		t.Error("what was refused changed something")
 	}
-	if dated := w.send(t, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["query:read"], "expires_at": "2099-01-01 12:00"}`); apitest.FieldOf(t, dated, "expires_at") != "2099-01-01T12:00:00Z" {
+	if dated := w.Send(t, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["query:read"], "expires_at": "2099-01-01 12:00"}`); apitest.FieldOf(t, dated, "expires_at") != "2099-01-01T12:00:00Z" {
 		t.Errorf("a key that expires at a time without a zone: %d %s", dated.Code, dated.Body)
 	}
-	if list := w.send(t, http.MethodGet, personalKeysPath, ""); strings.Contains(list.Body.String(), stranger.ID) || strings.Contains(list.Body.String(), secret.ID) {
+	if list := w.Send(t, http.MethodGet, personalKeysPath, ""); strings.Contains(list.Body.String(), stranger.ID) || strings.Contains(list.Body.String(), secret.ID) {
 		t.Errorf("the list has other keys: %s", list.Body)
 	}
 	_, bound := w.BoundKey(t, registry.Personal, nil, "a")
 	_, reader := w.NewKey(t, w.Project.ID, registry.Personal, "project:read")
 	for who, text := range map[string]string{"a bound key": bound, "a reader": reader} {
-		if answer := w.as(t, text, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["project:read"]}`); answer.Code != http.StatusForbidden {
+		if answer := w.SendAs(t, text, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["project:read"]}`); answer.Code != http.StatusForbidden {
 			t.Errorf("%s makes a key: %d %s", who, answer.Code, answer.Body)
 		}
 	}
@@ -154,22 +154,22 @@ func TestPersonalKeyMistakes(t *testing.T) {
 
 // TestConsoleMakesKeys: a person who signed in with the operator's code creates a key that outlives the session.
 func TestConsoleMakesKeys(t *testing.T) {
-	w := newWorld(t)
+	w := apitest.New(t)
 	session, text, err := w.Registry.CreateKey(t.Context(), registry.NewKey{
 		Project: w.Project.ID, Label: "Console", Scopes: []string{"*"}, ExpiresAt: time.Now().Add(12 * time.Hour), Session: true,
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := w.as(t, text, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["*"], "expires_in": 7776000}`)
+	made := w.SendAs(t, text, http.MethodPost, personalKeysPath, `{"label": "Ann", "scopes": ["*"], "expires_in": 7776000}`)
 	value, _ := apitest.FieldOf(t, made, "value").(string)
 	if made.Code != http.StatusCreated || apitest.FieldOf(t, made, "parent") != nil || apitest.FieldOf(t, made, "is_session") != false {
 		t.Fatalf("making: %d %s", made.Code, made.Body)
 	}
-	if answer := w.as(t, text, http.MethodDelete, "/api/personal_api_keys/@current/", ""); answer.Code != http.StatusNoContent {
+	if answer := w.SendAs(t, text, http.MethodDelete, "/api/personal_api_keys/@current/", ""); answer.Code != http.StatusNoContent {
 		t.Fatalf("signing out: %d %s", answer.Code, answer.Body)
 	}
-	list := w.as(t, value, http.MethodGet, personalKeysPath, "")
+	list := w.SendAs(t, value, http.MethodGet, personalKeysPath, "")
 	if list.Code != http.StatusOK || strings.Contains(list.Body.String(), session.ID+`","label`) {
 		t.Errorf("after signing out: %d %s", list.Code, list.Body)
 	}
@@ -181,8 +181,8 @@ func TestConsoleMakesKeys(t *testing.T) {
 
 // TestKeysShareTheirMakersRate: creating keys does not raise how much a customer may run.
 func TestKeysShareTheirMakersRate(t *testing.T) {
-	w := newWorld(t)
-	w.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
+	w := apitest.New(t)
+	w.Limits = execution.NewLimiter(registry.Rate{Queries: 3, Per: time.Hour})
 	by, _ := w.NewKey(t, w.Project.ID, registry.Personal, "project:write", "query:read")
 	keys := []*registry.Key{by}
 	for range 3 {
