@@ -1,12 +1,16 @@
 package funnels_test
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 )
@@ -89,6 +93,16 @@ func TestResults(t *testing.T) {
 			`[{` + days + `, "data": [100, 0, 0], "breakdown_value": "paying"}, {` + days + `, "data": [0, 0, 0], "breakdown_value": "Not in paying"}]`,
 		},
 		{
+			"rates of one cohort and of everybody else, who come last", two + rates + paying,
+			[]string{`[[["2020-01-02", 2, 1]], "4503599627370496"]`, `[[["2020-01-01", 1, 1]], "7"]`},
+			`[{` + days + `, "data": [100, 0, 0], "breakdown_value": "paying"}, {` + days + `, "data": [0, 50, 0], "breakdown_value": "Not in paying"}]`,
+		},
+		{
+			"rates with nobody in the cohort", two + rates + paying,
+			[]string{`[[["2020-01-02", 2, 1]], "4503599627370496"]`},
+			`[{` + days + `, "data": [0, 50, 0], "breakdown_value": "Not in paying"}]`,
+		},
+		{
 			"rates", two + rates,
 			[]string{`[[["2020-01-01", 3, 1], ["2020-01-03", 2, 2]]]`},
 			`[{` + days + `, "data": [33.33, 0, 100]}]`,
@@ -152,6 +166,59 @@ func TestAllTime(t *testing.T) {
 	want := insighttest.JSON(t, `[{"count": 3, "days": ["2019-11-01", "2019-12-01", "2020-01-01"], "labels": ["Nov 2019", "Dec 2019", "Jan 2020"], "data": [0, 0, 0]}]`)
 	if diff := cmp.Diff(want, insighttest.JSON(t, string(answer.Results))); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// TestMostSeries checks how many values of a breakdown have a series, by the number of periods: a breakdown has 1,000 points, but one series at
+// least. One cohort and everybody else are always two.
+func TestMostSeries(t *testing.T) {
+	t.Parallel()
+	const (
+		plan   = `"breakdownFilter": {"breakdown": "plan", "breakdown_limit": 30}`
+		paying = `"breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7]}`
+		both   = `"breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7, 8]}`
+	)
+	tests := []struct {
+		name, fields string
+		limit        int // of the query
+		series       int // of the answer to as many rows, but three at most
+	}{
+		{"few periods", `"dateRange": {"date_from": "-9d"}, ` + plan, 30, 3},
+		{"many periods", `"dateRange": {"date_from": "-499d"}, ` + plan, 2, 2},
+		{"too many for two", `"dateRange": {"date_from": "-500d"}, ` + plan, 1, 1},
+		{"more than there may be points", `"dateRange": {"date_from": "-1000d"}, ` + plan, 1, 1},
+		{"one cohort", `"dateRange": {"date_from": "-1000d"}, ` + paying, 2, 2},
+		{"two cohorts", `"dateRange": {"date_from": "-9d"}, ` + both, 2, 2},
+		{"two cohorts, many periods", `"dateRange": {"date_from": "-1000d"}, ` + both, 1, 1},
+		{"one cohort of all time", `"dateRange": {"date_from": "all"}, ` + paying, 2, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "trends"}, `+tt.fields+`}`)
+			built, err := funnels.Build(q, insighttest.World())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := hogql.Print(built.Query); !strings.HasSuffix(text, " LIMIT "+strconv.Itoa(tt.limit)) {
+				t.Errorf("the query does not end with LIMIT %d:\n%s", tt.limit, text)
+			}
+			earliest := ""
+			if q.DateRange.From == "all" {
+				earliest = ", " + strconv.FormatInt(insighttest.Now.AddDate(0, 0, -499).Unix(), 10)
+			}
+			var rows []string
+			for _, value := range []string{"4503599627370496", "7", "8"}[:min(3, tt.limit)] {
+				rows = append(rows, `[[], "`+value+`"`+earliest+`]`)
+			}
+			var results []any
+			if err := json.Unmarshal(insighttest.Shape(t, built, rows...).Results, &results); err != nil {
+				t.Fatal(err)
+			}
+			if len(results) != tt.series {
+				t.Errorf("the answer has %d series, want %d", len(results), tt.series)
+			}
+		})
 	}
 }
 

@@ -84,18 +84,28 @@ func (b *builder) trends() (*insight.Built, error) {
 		counted.GroupBy.Keys = append(counted.GroupBy.Keys, insight.Field(valueName))
 		q.Columns = append(q.Columns, insight.Field(valueName))
 		q.GroupBy = insight.GroupBy(insight.Field(valueName))
-		limit := cmp.Or(b.q.Breakdowns.Limit, defaultValues)
-		if b.value.cohort {
-			limit = len(b.q.Breakdowns.Fields[0].Cohorts) + 1
-		}
-		if !b.dates.All {
-			limit = min(limit, max(1, maxPoints/max(1, len(b.dates.Buckets()))))
-		}
 		q.OrderBy = []*hogql.Order{{X: expr("sum(reached)", nil), Desc: true}, {X: insight.Field(valueName), Desc: true}}
-		q.Limit = &hogql.Limit{N: insight.Const(int64(min(limit, maxPoints)))}
+		q.Limit = &hogql.Limit{N: insight.Const(int64(b.mostSeries(&b.dates)))}
 	}
 	q.Columns = append(q.Columns, b.earliest()...)
 	return &insight.Built{Query: q, Shape: b.shapeTrends, ByClock: b.q.HideIncomplete}, nil
+}
+
+// mostSeries returns how many values of the breakdown have a series over a range. A cohort and everybody else are always two, since neither
+// means anything without the other.
+func (b *builder) mostSeries(dates *insight.Range) int {
+	limit := cmp.Or(b.q.Breakdowns.Limit, defaultValues)
+	switch {
+	case b.value.outsiders:
+		return 2
+	case b.value.cohort:
+		limit = len(b.q.Breakdowns.Fields[0].Cohorts)
+	}
+	points := 1
+	if !dates.All { // otherwise only the rows show how many periods there are
+		points = max(1, len(dates.Buckets()))
+	}
+	return min(limit, max(1, maxPoints/points))
 }
 
 // curve is a series of rates (contract: funnels.md, section 11).
@@ -149,8 +159,17 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		all = append(all, one)
 	}
-	slices.SortStableFunc(all, func(a, b series) int { return slices.Compare(a.values, b.values) })
-	if b.value != nil && b.value.outsiders && len(all) > 0 && all[len(all)-1].values[0] != outsiderValue {
+	outside := func(s series) bool { return b.value != nil && b.value.outsiders && s.values[0] == outsiderValue }
+	slices.SortStableFunc(all, func(x, y series) int {
+		switch {
+		case outside(x):
+			return 1
+		case outside(y):
+			return -1
+		}
+		return slices.Compare(x.values, y.values)
+	})
+	if b.value != nil && b.value.outsiders && len(all) > 0 && !outside(all[len(all)-1]) {
 		all = append(all, series{values: []string{outsiderValue}})
 	}
 	starts := b.shownPeriods(&dates)
