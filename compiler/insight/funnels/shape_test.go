@@ -170,7 +170,7 @@ func TestAllTime(t *testing.T) {
 }
 
 // TestMostSeries checks how many values of a breakdown have a series, by the number of periods: a breakdown has 1,000 points, but one series at
-// least. One cohort and everybody else are always two.
+// least. One cohort and everybody else are always two. In a range of all time, the rows show how many periods there are.
 func TestMostSeries(t *testing.T) {
 	t.Parallel()
 	const (
@@ -190,6 +190,7 @@ func TestMostSeries(t *testing.T) {
 		{"one cohort", `"dateRange": {"date_from": "-1000d"}, ` + paying, 2, 2},
 		{"two cohorts", `"dateRange": {"date_from": "-9d"}, ` + both, 2, 2},
 		{"two cohorts, many periods", `"dateRange": {"date_from": "-1000d"}, ` + both, 1, 1},
+		{"all time", `"dateRange": {"date_from": "all"}, ` + plan, 30, 2},
 		{"one cohort of all time", `"dateRange": {"date_from": "all"}, ` + paying, 2, 2},
 	}
 	for _, tt := range tests {

@@ -159,6 +159,9 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		all = append(all, one)
 	}
+	if b.value != nil { // those with most entrants come first
+		all = all[:min(len(all), b.mostSeries(&dates))]
+	}
 	outside := func(s series) bool { return b.value != nil && b.value.outsiders && s.values[0] == outsiderValue }
 	slices.SortStableFunc(all, func(x, y series) int {
 		switch {
