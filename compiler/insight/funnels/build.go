@@ -65,8 +65,12 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 		return nil, err
 	}
 	b := &builder{q: q, w: w}
+	resolve := insight.ResolveUncut
+	if q.Viz == VizTrends {
+		resolve = insight.Resolve
+	}
 	var err error
-	if b.dates, err = insight.Resolve(w, &q.Common, q.Interval); err != nil {
+	if b.dates, err = resolve(w, &q.Common, q.Interval); err != nil {
 		return nil, err
 	}
 	b.dates.Lower = b.dates.From // a funnel begins at the time of date_from (contract: funnels.md, section 2), even if its day or hour began before

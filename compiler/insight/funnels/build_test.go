@@ -1,8 +1,11 @@
 package funnels_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
@@ -28,5 +31,39 @@ func TestBeginsAtItsTime(t *testing.T) {
 		if got, want := strings.Count(text, "2020-01-08 "), strings.Count(text, "2020-01-08 12:30:00"); got != want || want < 2 {
 			t.Errorf("with %s, %d of %d times on the day are at 12:30:\n%s", fields, want, got, text)
 		}
+	}
+}
+
+// TestUncut checks that only trends have periods: for all else, the interval does not limit the range.
+func TestUncut(t *testing.T) {
+	t.Parallel()
+	const long, all = `"interval": "minute", "dateRange": {"date_from": "-30d"}`, `"dateRange": {"date_from": "all"}`
+	viz := func(name string) string { return `, "funnelsFilter": {"funnelVizType": "` + name + `"}` }
+	const tooMany = "interval: An interval of one minute cuts this date range into 43201 parts; there may be 10000. Use a longer interval or a shorter range."
+	const tooOld = "interval: An interval of one day cuts this date range into 14253 parts; there may be 10000. Use a longer interval or a shorter range."
+	for _, tt := range []struct{ name, fields, row, want string }{
+		{"steps", long + viz("steps"), `[[1, 1], [0, 1], [0, 1]]`, ""},
+		{"flow", long + viz("flow"), `[[1, 1], [0, 1], [0, 1]]`, ""},
+		{"times", long + viz("time_to_convert"), `[1, 10, 15, 20, 18, 0, 3]`, ""},
+		{"trends", long + viz("trends"), `[[]]`, tooMany},
+		{"steps from long ago", all + viz("steps"), `[[1, 1], [0, 1], [0, 1], 347155200]`, ""},
+		{"times from long ago", all + viz("time_to_convert"), `[1, 10, 15, 20, 18, 0, 3, 347155200]`, ""},
+		{"trends from long ago", all + viz("trends"), `[[], 347155200]`, tooOld},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], `+tt.fields+`}`)
+			built, err := funnels.Build(q, insighttest.World())
+			if err == nil {
+				_, err = built.Shape(slices.Values([][]byte{[]byte(tt.row)}))
+			}
+			got := ""
+			if err != nil {
+				got = insighttest.Mistake(t, err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

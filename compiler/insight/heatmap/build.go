@@ -37,7 +37,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if len(q.Series) == 0 {
 		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Calendar heatmaps require at least one series.")
 	}
-	dates, err := insight.Resolve(w, &q.Common, query.Day)
+	dates, err := insight.ResolveUncut(w, &q.Common, query.Day)
 	if err != nil {
 		return nil, err
 	}

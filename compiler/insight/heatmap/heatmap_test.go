@@ -120,6 +120,14 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
+// TestLongRange checks that a heatmap covers more days than a chart may have.
+func TestLongRange(t *testing.T) {
+	t.Parallel()
+	if _, err := build(t, `"series": [{}], "dateRange": {"date_from": "1990-01-01"}`); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, fields, want string }{
