@@ -14,6 +14,7 @@ import (
 // before it but not the step, or those whose furthest step is one of several; for trends, those that entered in a period and converted or
 // did not. If the funnel counts sessions, they are the people of these sessions. The error is a *diag.Error.
 func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
+	q = q.listed()
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
@@ -45,6 +46,16 @@ func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error
 		return &insight.People{Query: b.peopleOf(people)}, nil
 	}
 	return &insight.People{Query: people, Group: q.Group}, nil
+}
+
+// listed returns the funnel whose actors a drill-down lists: for times to convert, that of the steps.
+func (q *Query) listed() *Query {
+	if q.Viz != VizTimeToConvert {
+		return q
+	}
+	plain := *q
+	plain.Viz = VizSteps
+	return &plain
 }
 
 // sessions is the expression of a funnel that counts sessions.

@@ -67,3 +67,25 @@ func TestUncut(t *testing.T) {
 		})
 	}
 }
+
+// TestActorsOfTimes checks that a drill-down into times to convert lists the actors of the steps, of one value too.
+func TestActorsOfTimes(t *testing.T) {
+	t.Parallel()
+	for _, fields := range []string{
+		`"funnelStep": 2, "funnelStepBreakdown": ["x"]`, `"funnelStep": -2, "funnelStepBreakdown": ["Other"]`, `"funnelStep": 1`,
+	} {
+		var texts []string
+		for _, viz := range []string{"steps", "time_to_convert"} {
+			at := insighttest.Node[*funnels.ActorsQuery](t, `{"kind": "FunnelsActorsQuery", `+fields+`, "source": {"kind": "FunnelsQuery",
+				"series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"funnelVizType": "`+viz+`"}}}`)
+			people, err := funnels.Actors(at.Source, at, insighttest.World())
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, hogql.Print(people.Query))
+		}
+		if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+			t.Errorf("%s (-steps +times):\n%s", fields, diff)
+		}
+	}
+}

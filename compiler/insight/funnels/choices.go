@@ -13,9 +13,10 @@ import (
 // baseline is the first choice of a breakdown: its value stands for no value, as does null.
 var baseline = insight.Choice{Label: "Baseline", Value: "$$_posthog_breakdown_baseline_$$"}
 
-// Choices returns the values of the breakdown that a drill-down can ask for; no choice if there is only the baseline. The error is a *diag.Error.
+// Choices returns the values of the breakdown that a drill-down can ask for; no choice if there is only the baseline. Times to convert offer
+// cohorts, but no values of properties, since their results have none. The error is a *diag.Error.
 func Choices(q *Query, w *insight.World) (*insight.Built, error) {
-	b, err := newBuilder(q, w)
+	b, err := newBuilder(q.listed(), w)
 	if err != nil || b.value == nil {
 		return insight.NoChoices(), err
 	}
@@ -30,6 +31,9 @@ func Choices(q *Query, w *insight.World) (*insight.Built, error) {
 		built := insight.NoChoices()
 		built.Shape = func(iter.Seq[[]byte]) (*insight.Answer, error) { return c.Answer() }
 		return built, nil
+	}
+	if q.Viz == VizTimeToConvert {
+		return insight.NoChoices(), nil
 	}
 	built, err := Build(q, w)
 	if err != nil {

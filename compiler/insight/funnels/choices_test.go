@@ -36,7 +36,12 @@ func TestChoices(t *testing.T) {
 			[]string{`[1]`},
 			`[` + base + `, {"label": "paying", "value": 7}, {"label": "Not in paying", "value": 4503599627370496}]`,
 		},
-		{"times to convert have no breakdown", `, "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"funnelVizType": "time_to_convert"}`, []string{`[1]`}, `null`},
+		{
+			"times to convert by a cohort", `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7, 8]}, "funnelsFilter": {"funnelVizType": "time_to_convert"}`,
+			[]string{`[1]`},
+			`[` + base + `, {"label": "paying", "value": 7}, {"label": "trial", "value": 8}]`,
+		},
+		{"times to convert have no values", `, "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"funnelVizType": "time_to_convert"}`, []string{`[1]`}, `null`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
