@@ -128,15 +128,14 @@ func (b *builder) breakdown() error {
 		b.limit = defaultValues
 	}
 	b.limit = min(b.limit, maxValues)
-	if cells := b.dates.rows * b.q.Columns() * (b.limit + 1); cells > maxShown {
-		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
-			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.",
-			b.limit, b.dates.rows*b.q.Columns(), maxShown)
-	}
 	field := split.Fields[0]
 	if field.Type == query.CohortType {
 		field.Cohorts = cohortsOf(split)
 		return b.cohorts(&field)
+	}
+	if cells := b.cellsEach(); cells*(b.limit+1) > maxShown {
+		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
+			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.", b.limit, cells, maxShown)
 	}
 	field.Bins = 0 // values are texts here
 	if field.Type == "event_metadata" && !b.column(field.Property) {
@@ -150,6 +149,9 @@ func (b *builder) breakdown() error {
 	}
 	return err
 }
+
+// cellsEach returns the number of cells of a matrix; 0 if only the rows show it, as for all time.
+func (b *builder) cellsEach() int { return b.dates.rows * b.q.Columns() }
 
 // column reports whether events have a column of that name. It takes precedence over a property if a breakdown could mean either.
 func (b *builder) column(name string) bool {
@@ -179,6 +181,10 @@ func (b *builder) cohorts(field *query.Breakdown) error {
 	b.cohort = field
 	if len(field.Cohorts) == 1 && field.Cohorts[0].ID == schema.Everybody {
 		return nil
+	}
+	if n, cells := len(field.Cohorts), b.cellsEach(); n*cells > maxShown {
+		return diag.Field(diag.InvalidInput, field.At,
+			"%d cohorts, with %d cells each, are more than %d. Ask for fewer cohorts, fewer intervals or a shorter range.", n, cells, maxShown)
 	}
 	members, err := b.w.Cohorts(&query.Breakdowns{Fields: []query.Breakdown{*field}})
 	if err != nil {

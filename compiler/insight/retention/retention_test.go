@@ -214,6 +214,10 @@ func TestMistakes(t *testing.T) {
 			"too many values", `"retentionFilter": {"totalIntervals": 100}, "breakdownFilter": {"breakdown": "b", "breakdown_limit": 100}`, "breakdownFilter.breakdown_limit: " +
 				"100 values and the rest, with 10000 cells each, are more than 1000000. Ask for fewer values, fewer intervals or a shorter range.",
 		},
+		{
+			"too many cohorts", `"retentionFilter": {"totalIntervals": 300}, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "breakdown_limit": 1}`,
+			"breakdownFilter.breakdown: 12 cohorts, with 90000 cells each, are more than 1000000. Ask for fewer cohorts, fewer intervals or a shorter range.",
+		},
 		{"an action", `"retentionFilter": {"returningEntity": {"id": "5", "type": "actions"}}`, "retentionFilter.returningEntity.id: Action ID 5 does not exist!"},
 		{"a cohort", `"retentionFilter": {}, "breakdownFilter": {"breakdown": [0, 5], "breakdown_type": "cohort"}`, "breakdownFilter.breakdown.1: Could not find cohort with ID 5"},
 	}
@@ -336,6 +340,16 @@ func TestActorsMistakes(t *testing.T) {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCellsOfCohorts checks that a breakdown by cohorts has as many matrices as cohorts, whatever its limit of values.
+func TestCellsOfCohorts(t *testing.T) {
+	t.Parallel()
+	for _, cohorts := range []string{`"breakdown": [7, 8]`, `"breakdown": ["all"], "breakdown_limit": 1000`} {
+		if _, err := build(t, insighttest.World(), `"retentionFilter": {"period": "Hour", "totalIntervals": 200}, "breakdownFilter": {"breakdown_type": "cohort", `+cohorts+`}`); err != nil {
+			t.Errorf("%s: %v", cohorts, err)
+		}
 	}
 }
 
