@@ -79,10 +79,6 @@ func TestInsightMistakes(t *testing.T) {
 			"a negative criterion", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`),
 			"stickinessFilter.stickinessCriteria.value", "Stickiness criteria value must be non-negative.",
 		},
-		{
-			"a criterion that nothing meets", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`),
-			"stickinessFilter.stickinessCriteria.value", "Stickiness criteria with operator exact or lte must use a value greater than 0.",
-		},
 		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
 		{
 			"a column that is not text, and a limit that is not a number", `{"kind": "EventsQuery", "select": ["event", 1], "limit": "x"}`, "select.1",

@@ -26,6 +26,13 @@ const (
 	maxValues     = 1000
 )
 
+// The codes of retentions that are refused, which are PostHog's.
+const (
+	cumulativeCode diag.Code = "retention_cumulative_24_hour_windows_unsupported"
+	amountsCode    diag.Code = "retention_24_hour_windows_property_aggregation_unsupported"
+	cellsCode      diag.Code = "retention_too_many_intervals"
+)
+
 // builder holds what the parts of one query share.
 type builder struct {
 	q     *Query
@@ -72,16 +79,16 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 
 // check refuses options that cannot be combined.
 func check(q *Query) error {
-	refuse := func(field, detail string) error {
-		return diag.Field(diag.InvalidInput, q.Field("retentionFilter."+field), "%s", detail)
+	refuse := func(code diag.Code, field, detail string) error {
+		return diag.Field(code, q.Field("retentionFilter."+field), "%s", detail)
 	}
 	switch {
 	case q.Rolling && q.Cumulative:
-		return refuse("cumulative", "Cumulative retention is not supported for 24 hour windows.")
+		return refuse(cumulativeCode, "cumulative", "Cumulative retention is not supported for 24 hour windows.")
 	case q.Rolling && q.Values != nil:
-		return refuse("aggregationType", "Sum and average aggregation are not supported for 24 hour windows.")
+		return refuse(amountsCode, "aggregationType", "Sum and average aggregation are not supported for 24 hour windows.")
 	case q.Cumulative && q.Values != nil:
-		return refuse("aggregationType", "Sum and average aggregation are not supported for cumulative retention.")
+		return refuse(diag.InvalidInput, "aggregationType", "Sum and average aggregation are not supported for cumulative retention.")
 	}
 	return nil
 }
@@ -134,7 +141,7 @@ func (b *builder) breakdown() error {
 		return b.cohorts(&field)
 	}
 	if cells := b.cellsEach(); cells*(b.limit+1) > maxShown {
-		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
+		return diag.Field(cellsCode, split.At+".breakdown_limit",
 			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.", b.limit, cells, maxShown)
 	}
 	field.Bins = 0 // values are texts here
@@ -183,7 +190,7 @@ func (b *builder) cohorts(field *query.Breakdown) error {
 		return nil
 	}
 	if n, cells := len(field.Cohorts), b.cellsEach(); n*cells > maxShown {
-		return diag.Field(diag.InvalidInput, field.At,
+		return diag.Field(cellsCode, field.At,
 			"%d cohorts, with %d cells each, are more than %d. Ask for fewer cohorts, fewer intervals or a shorter range.", n, cells, maxShown)
 	}
 	members, err := b.w.Cohorts(&query.Breakdowns{Fields: []query.Breakdown{*field}})

@@ -32,7 +32,7 @@ type dates struct {
 func resolveDates(q *Query, w *insight.World) (dates, error) {
 	r, err := insight.Resolve(w, &q.Common, q.Period)
 	if mistake, ok := errors.AsType[*diag.Error](err); ok && mistake.Attr == q.Field("interval") {
-		return dates{}, diag.Field(mistake.Code, q.Field("retentionFilter.period"), "%s", mistake.Detail)
+		return dates{}, diag.Field(cellsCode, q.Field("retentionFilter.period"), "%s", mistake.Detail)
 	}
 	if err != nil {
 		return dates{}, err
@@ -59,7 +59,7 @@ func (d dates) counted() (dates, error) {
 	d.rows = 0
 	for t := d.first; t.Before(d.end); t = d.Next(t) {
 		if d.rows++; d.rows*d.columns > maxCells {
-			return d, diag.Field(diag.InvalidInput, d.attr,
+			return d, diag.Field(cellsCode, d.attr,
 				"The cells of this retention, its rows times its columns, are more than %d. Ask for fewer intervals, a longer period or a shorter range.", maxCells)
 		}
 	}

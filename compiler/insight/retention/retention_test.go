@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
@@ -229,6 +231,31 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCodes checks the codes of mistakes that have one of their own.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fields string
+		want   diag.Code
+	}{
+		{`"retentionFilter": {"timeWindowMode": "24_hour_windows", "cumulative": true}`, "retention_cumulative_24_hour_windows_unsupported"},
+		{
+			`"retentionFilter": {"timeWindowMode": "24_hour_windows", "aggregationType": "sum", "aggregationProperty": "n"}`,
+			"retention_24_hour_windows_property_aggregation_unsupported",
+		},
+		{`"retentionFilter": {"totalIntervals": 317}`, "retention_too_many_intervals"},
+		{`"dateRange": {"date_from": "2010-01-01"}, "retentionFilter": {"period": "Hour"}`, "retention_too_many_intervals"},
+		{`"retentionFilter": {"totalIntervals": 200}, "breakdownFilter": {"breakdown": "b"}`, "retention_too_many_intervals"},
+		{`"retentionFilter": {"totalIntervals": 300}, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}`, "retention_too_many_intervals"},
+		{`"retentionFilter": {"cumulative": true, "aggregationType": "avg", "aggregationProperty": "n"}`, diag.InvalidInput},
+	} {
+		_, err := build(t, insighttest.World(), tt.fields)
+		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Code != tt.want {
+			t.Errorf("%s: got %v, want a mistake with the code %s", tt.fields, err, tt.want)
+		}
 	}
 }
 

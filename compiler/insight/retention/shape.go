@@ -79,7 +79,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			return nil, err
 		}
 		if cells := dates.rows * dates.columns * len(all); s.split && cells > maxShown {
-			return nil, diag.Field(diag.InvalidInput, s.q.Breakdowns.At+".breakdown_limit",
+			return nil, diag.Field(cellsCode, s.q.Breakdowns.At+".breakdown_limit",
 				"The answer has %d cells; it may have %d. Ask for fewer values, fewer intervals or a shorter range.", cells, maxShown)
 		}
 	}

@@ -25,6 +25,9 @@ const (
 	since = `SELECT {item} AS item, toUnixTimestamp(min(timestamp)) AS intervals, 0 AS actors FROM {events} WHERE {condition}`
 )
 
+// zeroCode is PostHog's code of a criterion of no events.
+const zeroCode diag.Code = "stickiness_criteria_zero_incompatible"
+
 // earliest marks the row of the earliest event, in place of an item's number.
 const earliest = -1
 
@@ -47,6 +50,10 @@ type builder struct {
 func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if len(q.Series) == 0 {
 		return nil, diag.Field(insight.NoSeriesCode, q.Field("series"), "Stickiness insights require at least one series.")
+	}
+	if c := q.Criteria; c != nil && c.Value == 0 && c.Operator != AtLeast {
+		return nil, diag.Field(zeroCode, q.Field("stickinessFilter.stickinessCriteria.value"),
+			"Stickiness criteria with operator exact or lte must use a value greater than 0.")
 	}
 	b := &builder{query: q, world: w}
 	var err error

@@ -76,11 +76,8 @@ func stickinessFilter(r *query.Reader, q *Query, v any, at query.Place) {
 		c.Required("operator", "value")
 		q.Criteria = &Criteria{Operator: CriteriaOperator(c.Choice("operator", "", "gte", "lte", "exact"))}
 		q.Criteria.Value, _ = c.Integer("value")
-		switch {
-		case q.Criteria.Value < 0:
+		if q.Criteria.Value < 0 {
 			r.Refuse(c.Field("value"), "Stickiness criteria value must be non-negative.")
-		case c.Given["value"] != nil && q.Criteria.Value == 0 && q.Criteria.Operator != AtLeast:
-			r.Refuse(c.Field("value"), "Stickiness criteria with operator exact or lte must use a value greater than 0.")
 		}
 		c.Close()
 	}

@@ -1,6 +1,7 @@
 package stickiness_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
@@ -104,6 +106,10 @@ func TestMistakes(t *testing.T) {
 		{"no series", `"series": []`, "series: Stickiness insights require at least one series."},
 		{"groups of no type", `"series": [{"math": "unique_group"}]`, "series.0.math_group_type_index: Counting groups needs the index of their type."},
 		{"a name of nothing", `"series": [{"math": "hogql", "math_hogql": "e.event || hits"}]`, "series.0.math_hogql: Unable to resolve field: hits"},
+		{
+			"a criterion that nothing meets", `"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`,
+			"stickinessFilter.stickinessCriteria.value: Stickiness criteria with operator exact or lte must use a value greater than 0.",
+		},
 		{"a bad date", `"series": [{}], "dateRange": {"date_from": "2020-13-01"}`, "dateRange.date_from: The date '2020-13-01' is neither ISO 8601 nor relative, such as -7d"},
 		{
 			"nothing to compare with", `"series": [{}], "compareFilter": {"compare": true, "compare_to": "then"}`,
@@ -122,6 +128,23 @@ func TestMistakes(t *testing.T) {
 	_, err := build(t, `{"kind": "StickinessQuery", "series": [{"math": "hogql", "math_hogql": "e.properties."}]}`)
 	if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, "series.0.math_hogql: ") {
 		t.Errorf("got %s, want a mistake in series.0.math_hogql", got)
+	}
+}
+
+// TestCodes checks the codes of mistakes that have one of their own.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]diag.Code{
+		`"series": []`: "insight_requires_at_least_one_series",
+		`"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "exact", "value": 0}}`: "stickiness_criteria_zero_incompatible",
+	} {
+		_, err := build(t, `{"kind": "StickinessQuery", `+fields+`}`)
+		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Code != want {
+			t.Errorf("got %v, want a mistake with the code %s", err, want)
+		}
+	}
+	if _, err := build(t, `{"kind": "StickinessQuery", "series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": 0}}}`); err != nil {
+		t.Error(err)
 	}
 }
 
