@@ -30,7 +30,7 @@ func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error
 		return nil, diag.Field(diag.InvalidInput, at.Field("series"), "The insight has no series %d", number)
 	}
 	series := &q.Series[number]
-	if series.Math.Kind == "hogql" {
+	if ofValues(series) {
 		return nil, diag.Field(diag.InvalidInput, series.At+".math", "A series that counts the values of an expression has no actors")
 	}
 	active, err := b.active(&item{series: series, order: number, dates: b.periods[period]})

@@ -3,6 +3,7 @@
 package stickiness
 
 import (
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -161,23 +162,25 @@ func (b *builder) condition(s *query.Series) (hogql.Expr, error) {
 // events returns the table that a series reads. In an author's own expression, the table may be called e.
 func (b *builder) events(s *query.Series) hogql.Table {
 	table := insight.Events(&b.query.Common)
-	if name, ok := table.(*hogql.TableName); ok && s.Math.Kind == "hogql" {
+	if name, ok := table.(*hogql.TableName); ok && ofValues(s) {
 		name.Alias = hogql.Name{Text: "e"}
 	}
 	return table
 }
 
+// ofValues reports whether a series counts the values of an expression.
+func ofValues(s *query.Series) bool {
+	return s.Math.Kind == "hogql" && strings.TrimSpace(s.Math.HogQL) != ""
+}
+
 // actor returns what a series counts: people, groups, or the values of an expression; named is the condition that an event has one. All
-// other maths count people.
+// other maths count people, and so do these without the type of groups or the expression.
 func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
-	switch s.Math.Kind {
-	case "unique_group":
-		if s.Math.Group == nil {
-			return nil, nil, diag.Field(diag.InvalidInput, s.At+".math_group_type_index", "Counting groups needs the index of their type.")
-		}
+	switch {
+	case s.Math.Kind == "unique_group":
 		actor, named = insight.Actor(s.Math.Group)
 		return actor, named, nil
-	case "hogql":
+	case ofValues(s):
 		e, mistake := filter.UserExpr(s.Math.HogQL, b.world.Spend)
 		if mistake != nil {
 			return nil, nil, diag.Field(mistake.Code, s.At+".math_hogql", "The HogQL expression of a series %s", mistake.Detail)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
@@ -104,7 +105,6 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, fields, want string }{
 		{"no series", `"series": []`, "series: Stickiness insights require at least one series."},
-		{"groups of no type", `"series": [{"math": "unique_group"}]`, "series.0.math_group_type_index: Counting groups needs the index of their type."},
 		{"a name of nothing", `"series": [{"math": "hogql", "math_hogql": "e.event || hits"}]`, "series.0.math_hogql: Unable to resolve field: hits"},
 		{
 			"a criterion that nothing meets", `"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`,
@@ -145,6 +145,33 @@ func TestCodes(t *testing.T) {
 	}
 	if _, err := build(t, `{"kind": "StickinessQuery", "series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": 0}}}`); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMathsWithoutTheirField checks that a math counts people if the type of groups or the expression that it needs is missing.
+func TestMathsWithoutTheirField(t *testing.T) {
+	t.Parallel()
+	texts := func(math string) []string {
+		t.Helper()
+		node := `{"kind": "StickinessQuery", "series": [{"event": "a", ` + math + `}]}`
+		built, err := build(t, node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := insighttest.Node[*stickiness.ActorsQuery](t, `{"kind": "StickinessActorsQuery", "day": 2, "source": `+node+`}`)
+		people, err := stickiness.Actors(at.Source, at, insighttest.World())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if people.Group != nil {
+			t.Errorf("with %s, the actors are groups of type %d", math, *people.Group)
+		}
+		return []string{hogql.Print(built.Query), hogql.Print(people.Query)}
+	}
+	for _, math := range []string{`"math": "unique_group"`, `"math": "hogql"`, `"math": "hogql", "math_hogql": " "`} {
+		if diff := cmp.Diff(texts(`"math": "dau"`), texts(math)); diff != "" {
+			t.Errorf("%s (-people +it):\n%s", math, diff)
+		}
 	}
 }
 
