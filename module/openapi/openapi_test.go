@@ -80,6 +80,7 @@ type described struct {
 	openapi.Endpoint
 	Kind, Viz                  string
 	Breakdown, Cohort, Cohorts bool
+	TrendsFilter               map[string]any
 }
 
 // endpoint returns the endpoint as its case describes it.
@@ -97,7 +98,7 @@ func (d *described) endpoint(t *testing.T) *openapi.Endpoint {
 	case "HogQLQuery":
 		return &d.Endpoint
 	case "TrendsQuery":
-		q["series"], q["breakdownFilter"] = []any{}, filter
+		q["series"], q["breakdownFilter"], q["trendsFilter"] = []any{}, filter, d.TrendsFilter
 	case "FunnelsQuery":
 		q["series"], q["breakdownFilter"], q["funnelsFilter"] = []any{}, filter, map[string]any{"funnelVizType": stdcmp.Or(d.Viz, "steps")}
 	case "RetentionQuery":

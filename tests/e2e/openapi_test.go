@@ -27,6 +27,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		"trends":             {"kind": "TrendsQuery", "series": steps[:1], "interval": "month", "dateRange": year, "breakdownFilter": split, "compareFilter": map[string]any{"compare": true}},
 		"trends as a number": {"kind": "TrendsQuery", "series": steps[:1], "dateRange": year, "trendsFilter": map[string]any{"display": "BoldNumber"}},
 		"a formula":          {"kind": "TrendsQuery", "series": steps, "interval": "month", "dateRange": year, "trendsFilter": map[string]any{"formula": "A/B"}},
+		"a formula's number": {"kind": "TrendsQuery", "series": steps, "dateRange": year, "trendsFilter": map[string]any{"formula": "A/B", "display": "BoldNumber"}},
 		"lifecycle":          {"kind": "LifecycleQuery", "series": steps[:1], "interval": "month", "dateRange": year},
 		"stickiness":         {"kind": "StickinessQuery", "series": steps[:1], "interval": "month", "dateRange": year},
 		"retention":          {"kind": "RetentionQuery", "retentionFilter": map[string]any{"period": "Month", "totalIntervals": 3, "targetEntity": commit, "returningEntity": commit}, "dateRange": year},

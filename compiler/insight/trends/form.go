@@ -31,5 +31,9 @@ func Form(q *Query) form.Form {
 	if q.Display == Slope {
 		members["incomplete_end"] = form.Bool().Says("Whether the last bucket is still running.")
 	}
-	return form.List(form.Compared(members).As("TrendsItem"))
+	name := "TrendsItem"
+	if len(q.Formulas) > 0 && q.Display.Total() { // its items have a name of their own, since a document may describe others too
+		name, members["data"] = "TrendsFormulaTotal", form.Numbers().OrNull().Says("Always null: one number stands for the whole range.")
+	}
+	return form.List(form.Compared(members).As(name))
 }
