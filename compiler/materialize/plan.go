@@ -57,7 +57,8 @@ type Plan struct {
 	Columns int
 	// Keys are the names of the columns by which runs look up rows; none if all rows are read.
 	Keys []string
-	// Mark identifies the plan of a table: a table filled by a plan with another mark does not fit this one.
+	// Mark identifies the plan of a table: a table filled by a plan with another mark does not fit this one. It leaves out values that follow from the
+	// project, such as those in the steps of its actions.
 	Mark string
 
 	node   query.Node
@@ -130,8 +131,8 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // out: another zone or mode of a function.
 const meaning = 1
 
-// mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version and the time. The
-// project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
+// mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version, the time and what the
+// query depends on in the project. The project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
 // keeps events, and whether the table has every value of the breakdowns: in the SQL, that is only a number.
 func (p *Plan) mark(db *schema.Database) string {
 	sql := numbers.ReplaceAllLiteralString(p.Fill.SQL, "0")

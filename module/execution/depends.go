@@ -62,9 +62,9 @@ func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node 
 	return mark
 }
 
-// pieceMark is mark without the types of properties, which are in the texts of pieces, and without the part that changes daily in a project that does
-// not keep its events forever.
-func (k *known) pieceMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+// keptMark is mark without the types of properties, which are in the texts of pieces and in the queries that fill tables, and without the part that
+// changes daily in a project that does not keep its events forever.
+func (k *known) keptMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := k.schemaOf(of)
 	return known.untyped + known.used(of, variables, node)
 }

@@ -57,7 +57,8 @@ type Subject struct {
 }
 
 // PlanTable plans the table of a version in the project's turn to compile. The error is a *materialize.Refusal if it can't have one, or that of a
-// limit or of a ClickHouse that can't be asked.
+// limit or of a ClickHouse that can't be asked. The plan's mark also covers what the query's values follow from: actions, members of cohorts, test account
+// filters and path cleaning rules.
 func (c *Compiler) PlanTable(ctx context.Context, snap *registry.Snapshot, by *Compiles, of Subject, now time.Time) (*materialize.Plan, error) {
 	db, err := c.Database(ctx, snap.Schema(of.Project))
 	if err != nil {
@@ -65,9 +66,14 @@ func (c *Compiler) PlanTable(ctx context.Context, snap *registry.Snapshot, by *C
 	}
 	env := c.compilerEnv(snap, of.Project, db, now)
 	env.PlainValues = true
-	return compileWith(ctx, by, env, func(env compiler.Env) (*materialize.Plan, error) {
+	plan, err := compileWith(ctx, by, env, func(env compiler.Env) (*materialize.Plan, error) {
 		return materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
 	})
+	if err != nil {
+		return nil, err
+	}
+	plan.Mark = digest(plan.Mark, c.known.keptMark(snap.Schema(of.Project), snap.VariableDefaults(of.Project), of.Node))
+	return plan, nil
 }
 
 // knownTable is a cached plan, or the reason why there is none, with its inputs besides the version.

@@ -154,7 +154,7 @@ func (x *Computation) pieceKey(compiled *compiler.Compiled) cache.Key {
 	parts := cache.KeyParts{
 		Project: x.Project.ID, Query: string(text[:]), Zone: x.Project.Timezone,
 		Extra: "pieces " + strconv.Itoa(int(x.query.Rows)) + " " + strconv.FormatBool(x.query.Endpoint != nil) + " " +
-			x.exec.known.pieceMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
+			x.exec.known.keptMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
 	}
 	if x.Key != nil {
 		parts.RowFilter = x.Key.Fixed

@@ -47,7 +47,8 @@ func mayRetry(t *registry.Table, now time.Time) bool {
 	return !now.Before(t.LastErrorAt.Add(min(firstWait<<min(t.Errors-1, 20), longestWait)))
 }
 
-// outdated reports whether a table was filled by a different query than would fill it now: the project's time zone or the type of a property has changed.
+// outdated reports whether a table was filled by a different query than would fill it now: the project's time zone, the type of a property, an action or
+// the members of a cohort have changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
 	if now.Sub(m.Table.AsOf) < minFillInterval || f.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false

@@ -136,6 +136,28 @@ func TestMaterializedAge(t *testing.T) {
 	}
 }
 
+// TestMaterializedAction: after a change to the action that its query uses, a table is not read.
+func TestMaterializedAction(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, tableLines)
+	step := func(plan string) map[string]any {
+		return map[string]any{"steps": []any{map[string]any{"properties": []any{map[string]any{"key": "plan", "type": "event", "value": plan, "operator": "exact"}}}}}
+	}
+	action := step("pro")
+	action["name"] = "chose a plan"
+	made := must(t, c, http.StatusCreated, http.MethodPost, "actions/", action)
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+		"name": "chosen", "is_materialized": true, "data_freshness_seconds": 3600, "query": hogql("select count() from events where matchesAction('chose a plan')"),
+	})
+	filled(t, c, "chosen")
+	materialized(t, c, "chosen", true, nil, []any{2.0})
+	must(t, c, http.StatusOK, http.MethodPatch, fmt.Sprintf("actions/%v/", made["id"]), step("free"))
+	materialized(t, c, "chosen", false, nil, []any{1.0})
+	if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/chosen/materialization_status/", nil); state["ready"] != false || state["status"] != "Modified" {
+		t.Errorf("the state of the table is %v", state)
+	}
+}
+
 // TestMaterializedTenants: endpoints of the same name in two projects have separate tables, and no query can name these.
 func TestMaterializedTenants(t *testing.T) {
 	one, other := newProject(t), server.Client(server.Project(t, "other tenant"))
