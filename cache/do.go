@@ -103,6 +103,8 @@ type Answer struct {
 	Age time.Duration
 	// How long the entry stays fresh under the call's policy; zero if it is stale.
 	FreshFor time.Duration
+	// Why no new result could be computed. Nil unless the status is StaleError.
+	Failure error
 }
 
 // Load computes a result. It may keep running after the call that passed it has returned, for other
@@ -218,7 +220,9 @@ func (c *Cache) compute(ctx context.Context, key Key, p Policy, load Load) (Answ
 	if c.isOutage(f.err) {
 		if entry := c.fallback(key, p); entry != nil {
 			c.stats.staleErrors.Add(1)
-			return p.answer(entry, StaleError), nil
+			answer := p.answer(entry, StaleError)
+			answer.Failure = f.err
+			return answer, nil
 		}
 	}
 	return Answer{}, f.err

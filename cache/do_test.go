@@ -373,9 +373,9 @@ func TestStaleIfError(t *testing.T) {
 		ends   outcome
 		want   string
 	}{
-		{"no stale, outage", 11 * time.Second, noStale, fail, "load A1, stale-error, age 12s, fresh for 0s"},
-		{"recompute, outage, stale", 11 * time.Second, recompute, fail, "load A1, stale-error, age 12s, fresh for 0s"},
-		{"recompute, outage, fresh", 2 * time.Second, recompute, fail, "load A1, stale-error, age 3s, fresh for 7s"},
+		{"no stale, outage", 11 * time.Second, noStale, fail, "load A1, stale-error, age 12s, fresh for 0s, load A2: connection refused"},
+		{"recompute, outage, stale", 11 * time.Second, recompute, fail, "load A1, stale-error, age 12s, fresh for 0s, load A2: connection refused"},
+		{"recompute, outage, fresh", 2 * time.Second, recompute, fail, "load A1, stale-error, age 3s, fresh for 7s, load A2: connection refused"},
 		{"outage, too old while it lasted", fresh + stale - time.Second, noStale, fail, "load A2: connection refused"},
 		{"outage, too old", fresh + stale, use, fail, "load A2: connection refused"},
 		{"not admitted", 11 * time.Second, noStale, turnAway, "load A2: too many queries"},

@@ -177,6 +177,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 		case o == fail && k.stored != nil && !now.After(k.stored.expires) &&
 			now.Sub(k.stored.began) < c.policy.Fresh+stale:
 			c.tell(k.stored.load, cache.StaleError, now.Sub(k.stored.began))
+			c.told += ", " + text
 			m.stats.StaleErrors++
 		default:
 			c.told = text

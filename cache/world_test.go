@@ -205,8 +205,11 @@ func (c *caller) String() string {
 	case c.err != nil:
 		return c.err.Error()
 	}
-	return fmt.Sprintf("load %s, %s, age %s, fresh for %s",
-		c.answer.Entry.Meta, c.answer.Status, c.answer.Age, c.answer.FreshFor)
+	text := fmt.Sprintf("load %s, %s, age %s, fresh for %s", c.answer.Entry.Meta, c.answer.Status, c.answer.Age, c.answer.FreshFor)
+	if c.answer.Failure != nil {
+		text += ", " + c.answer.Failure.Error()
+	}
+	return text
 }
 
 func key(project int64, filter string) cache.Key {

@@ -16,9 +16,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// errStale reports that ClickHouse did not answer and only an older answer is available.
-var errStale = errors.New("ClickHouse did not answer")
-
 // askTimeout is how long a check waits for its turn and its answer.
 const askTimeout = 15 * time.Minute
 
@@ -52,8 +49,8 @@ func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.
 	switch {
 	case err != nil:
 		return nil, err
-	case got.Status == cache.Stale || got.Status == cache.StaleError:
-		return nil, errStale
+	case got.Failure != nil: // and the answer is an older one
+		return nil, got.Failure
 	}
 	done, ok := got.Entry.Meta.(*execution.Details)
 	if !ok || done.Insight == nil {

@@ -171,11 +171,10 @@ func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failur
 	return nil
 }
 
-// isOutage reports whether an error says nothing about the alert, so that the same check may succeed later. Even a query
-// that takes too long says nothing about it: at other times, or from the cache, the insight may have an answer.
+// isOutage reports whether an error says nothing about the alert, so that the same check is tried again soon. An insight that takes too long or too much
+// memory is not tried again before the next check: see [execution.MayPass].
 func isOutage(err error) bool {
-	return err != nil && (errors.Is(err, errStale) || execution.StaleIsBetter(err) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped))
+	return execution.MayPass(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped)
 }
 
 // messageText returns the reason why an alert can't be checked, in words that its author may see.

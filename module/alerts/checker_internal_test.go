@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -315,7 +317,7 @@ func TestErrors(t *testing.T) {
 		c := w.checker(w.registry)
 		defer closed(t, c)
 		a := w.alert(nil)
-		w.set(func() { w.failure = errStale })
+		w.set(func() { w.failure = fmt.Errorf("asking: %w", &clickhouse.Error{Kind: clickhouse.Unavailable}) })
 		time.Sleep(5 * time.Minute)
 		if got := w.checks(a); got != "" || w.asked < 5 || w.asked > 15 {
 			t.Errorf("in an outage: %q, asked %d times", got, w.asked)
@@ -344,6 +346,29 @@ func TestErrors(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := w.now(a); got.Enabled || got.State != registry.AlertErrored {
 			t.Errorf("an alert that can't be checked: %+v", got)
+		}
+	})
+}
+
+// TestTooExpensive: an insight that takes too long or too much memory is not tried again before the next check.
+func TestTooExpensive(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.checker(w.registry)
+		defer closed(t, c)
+		a := w.alert(nil)
+		w.set(func() {
+			w.failure = fmt.Errorf("asking: %w", &clickhouse.Error{Kind: clickhouse.Timeout, Message: "It took too long."})
+		})
+		time.Sleep(50 * time.Minute)
+		if got := w.checks(a); got != "Errored!" || w.asked != 1 || !strings.Contains(w.bodies[0], "It took too long.") {
+			t.Errorf("too long: %q, asked %d times, %q", got, w.asked, w.bodies)
+		}
+		w.set(func() { w.failure = &clickhouse.Error{Kind: clickhouse.Memory} })
+		time.Sleep(time.Hour)
+		w.set(func() { w.failure = nil })
+		time.Sleep(time.Hour)
+		if got := w.checks(a); got != "Not firing, Errored, Errored!" || w.asked != 3 {
+			t.Errorf("after too much memory, and nothing: %q, asked %d times", got, w.asked)
 		}
 	})
 }

@@ -29,8 +29,9 @@ func StaleIsBetter(err error) bool {
 	return false
 }
 
-// MayPass reports whether computing a cohort or a table failed through no fault of its own, so that it is tried again soon. Unlike for [StaleIsBetter], a
-// query that takes too long or too much memory is at fault: it would occupy ClickHouse again and again, so the failure is recorded for its author.
+// MayPass reports whether computing a cohort or a table, or checking an alert, failed through no fault of its own, so that it is tried again soon. Unlike
+// for [StaleIsBetter], a query that takes too long or too much memory is at fault: it would occupy ClickHouse again and again, so the failure is recorded
+// for its author.
 func MayPass(err error) bool {
 	if errors.As(err, new(*OutageError)) || IsRefusal(err) || errors.Is(err, context.Canceled) {
 		return true
