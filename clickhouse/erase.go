@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -281,35 +282,31 @@ func (c *Client) granted(ctx context.Context, rights ...string) (all bool, err e
 // EraseMaterialized drops the tables of a project's materialized endpoints that were filled before a time, and waits until they are off the disk. It
 // reports whether none is left: a table that a query is still filling appears only later.
 func (c *Client) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
+	old := func(t MaterializedTable) bool { return t.Project == project && t.Fill < before.UnixMilli() }
 	all, err := c.MaterializedTables(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, t := range all {
-		if t.Project != project || t.Fill >= before.UnixMilli() {
+		if !old(t) {
 			continue
 		}
 		if err := c.mutate(ctx, t.Name(), nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
 			return false, err
 		}
 	}
-	dropped := int64(0)
+	dropped := false
 	err = c.collectAll(ctx, Query{
-		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(materializedPrefix+strconv.FormatInt(project, 10)+"_") + ")",
+		SQL:    "SELECT table FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(materializedPrefix+strconv.FormatInt(project, 10)+"_") + ")",
 		system: true,
 	}, func(cells []Cell) error {
-		n, err := cells[0].Int()
-		dropped += n
-		return err
+		t, ok := parseMaterialized(cells[0].Text())
+		dropped = dropped || ok && old(t)
+		return nil
 	})
 	if err = unlessForbidden(err); err != nil {
 		return false, err
 	}
 	left, err := c.MaterializedTables(ctx)
-	for _, t := range left {
-		if t.Project == project && t.Fill < before.UnixMilli() {
-			return false, err
-		}
-	}
-	return dropped == 0, err
+	return err == nil && !dropped && !slices.ContainsFunc(left, old), err
 }

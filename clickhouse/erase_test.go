@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,4 +235,45 @@ func TestMembersWithAReplicaAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEraseMaterialized: tables that were filled before a time are dropped and off the disk. Later ones stay, and are not waited for when they are dropped.
+func TestEraseMaterialized(t *testing.T) {
+	c, p, before := client(t), project(), time.UnixMilli(1000)
+	fill := func(number int64) clickhouse.MaterializedTable {
+		t.Helper()
+		m := materialization(p, "SELECT 1 AS a")
+		m.Table.Fill = number
+		if _, err := c.Materialize(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		return m.Table
+	}
+	drop := func(table clickhouse.MaterializedTable) {
+		t.Helper()
+		if err := c.DropMaterialized(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		if listed := ask(t, c, p, "SELECT count() FROM system.dropped_tables WHERE table = '"+table.Name()+"'"); !slices.Equal(listed, []string{"[1]"}) {
+			t.Fatalf("ClickHouse has dropped %v tables of that name", listed)
+		}
+	}
+	erase := func(want bool) {
+		t.Helper()
+		if none, err := c.EraseMaterialized(t.Context(), p, before); err != nil || none != want {
+			t.Errorf("EraseMaterialized() = %t, %v, want %t", none, err, want)
+		}
+	}
+	old, later, replaced := fill(999), fill(1000), fill(1001)
+	drop(replaced)
+	erase(true)
+	left, err := c.MaterializedTables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(left, old) || !slices.Contains(left, later) {
+		t.Errorf("left are %v", left)
+	}
+	drop(fill(998))
+	erase(false)
 }
