@@ -205,8 +205,7 @@ func (t *tx) refill(p *projectState, now time.Time) error {
 			}
 			v := e.Versions[i]
 			table := *v.Table
-			table.Pending, table.Running = nextFill(table.last(), now), false
-			table.Fill, table.Rows = 0, 0
+			table.refill(now)
 			v.Table = &table
 			if err := t.put(&versionRecord{Version: v, project: t.project, endpoint: e.ID}); err != nil {
 				return err

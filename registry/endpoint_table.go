@@ -83,7 +83,13 @@ func (t *Table) last() int64 { return max(t.Fill, t.Pending) }
 // nextFill returns the number of a new fill. Numbers follow the clock, so that none is reused, even if a version was not materialized for a while.
 func nextFill(last int64, at time.Time) int64 { return max(last+1, at.UnixMilli()) }
 
-// errNoTable says that a version has no table, or does not wait for the fill.
+// refill makes runs stop reading the table, and asks for another fill, in place of one that is under way.
+func (t *Table) refill(now time.Time) {
+	t.Pending, t.Running = nextFill(t.last(), now), false
+	t.Fill, t.Rows = 0, 0
+}
+
+// errNoTable says that a version has no table, or that its fill is another one.
 var errNoTable = errors.New("the version is not materialized")
 
 // BeginFill starts a new fill of the table of a version, and returns the table. A version that is not materialized, or whose endpoint is deleted, is
@@ -111,6 +117,21 @@ func (r *Registry) FailFill(ctx context.Context, project int64, endpoint string,
 		t.Errors++
 		t.LastError, t.LastErrorAt = shortened(message), moment(now)
 	})
+}
+
+// LoseFill records that the table of a fill is gone: if runs read that fill, they stop, and the version waits for another.
+func (r *Registry) LoseFill(ctx context.Context, project int64, endpoint string, version int, fill int64, now time.Time) error {
+	_, err := r.changeTable(ctx, project, endpoint, version, func(t *Table) error {
+		if fill == 0 || t.Fill != fill {
+			return errNoTable
+		}
+		t.refill(now)
+		return nil
+	})
+	if errors.Is(err, errNoTable) || errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 func (r *Registry) settleFill(ctx context.Context, project int64, endpoint string, version int, fill int64, settle func(*Table)) (bool, error) {

@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,23 +22,33 @@ func (f *Filler) cleanShards() {
 }
 
 // clean drops the tables of a shard that nobody has read for long enough: those that were replaced, those of aborted fills, and those of versions
-// that are no longer materialized. Tables of endpoints unknown to this registry may belong to another one, and stay.
+// that are no longer materialized. Tables of endpoints unknown to this registry may belong to another one, and stay. So do all while the registry can't be
+// asked: another server may have made a table that runs read. Missing tables are filled again.
 func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) {
 	if house.Known() == nil {
 		return
 	}
+	earlier, _ := tablesOf(f.Registry.Snapshot())
 	there, err := house.MaterializedTables(f.open)
+	if err == nil {
+		err = f.Registry.Refresh(f.open)
+	}
 	if err != nil {
 		f.notDropped(err, zap.String("shard", shard))
 		return
 	}
 	snap := f.Registry.Snapshot()
-	wanted := wantedTables(snap)
+	read, filling := tablesOf(snap)
+	for t := range earlier { // a table that is not among them may be younger than the list
+		if read[t] && f.Shards.Of(t.Project) == house && !slices.Contains(there, t) {
+			f.missing(t, now)
+		}
+	}
 	f.mu.Lock()
 	before, unread := f.unread[shard], map[clickhouse.MaterializedTable]time.Time{}
 	f.mu.Unlock()
 	for _, t := range there {
-		if wanted[t] || !snap.KnowsEndpoint(t.Project, t.Endpoint.String()) {
+		if read[t] || filling[t] || !snap.KnowsEndpoint(t.Project, t.Endpoint.String()) {
 			continue
 		}
 		since, seen := before[t]
@@ -56,19 +67,36 @@ func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) 
 	f.mu.Unlock()
 }
 
-// wantedTables returns the tables that runs read or that are being filled.
-func wantedTables(snap *registry.Snapshot) map[clickhouse.MaterializedTable]bool {
-	wanted := make(map[clickhouse.MaterializedTable]bool)
+// tablesOf returns the tables that runs read, and those that are being filled.
+func tablesOf(snap *registry.Snapshot) (read, filling map[clickhouse.MaterializedTable]bool) {
+	read, filling = map[clickhouse.MaterializedTable]bool{}, map[clickhouse.MaterializedTable]bool{}
 	for _, p := range snap.Projects() {
 		for _, m := range snap.Materialized(p.ID) {
-			for _, fill := range []int64{m.Table.Fill, m.Table.Pending} {
-				if t, err := execution.TableOf(m.Endpoint, m.Version, fill); err == nil {
-					wanted[t] = true
-				}
+			t, err := execution.TableOf(m.Endpoint, m.Version, m.Table.Fill)
+			if err != nil {
+				continue
+			}
+			if t.Fill != 0 {
+				read[t] = true
+			}
+			if t.Fill = m.Table.Pending; t.Fill != 0 {
+				filling[t] = true
 			}
 		}
 	}
-	return wanted
+	return read, filling
+}
+
+// missing has the table of a version filled again, because it is not in ClickHouse: another server may have dropped it, or ClickHouse was restored or
+// replaced.
+func (f *Filler) missing(t clickhouse.MaterializedTable, now time.Time) {
+	n := name{t.Project, t.Endpoint.String(), t.Version}
+	if err := f.Registry.LoseFill(f.open, n.project, n.endpoint, n.version, t.Fill, now); err != nil {
+		f.postponed(n, err)
+		return
+	}
+	f.Logger.Warn("the table of a materialized endpoint is missing and is filled again", append(n.fields(), zap.String("table", t.Name()))...)
+	f.Wake()
 }
 
 func (f *Filler) drop(t clickhouse.MaterializedTable) error {

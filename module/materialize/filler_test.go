@@ -1,10 +1,13 @@
 package materialize_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,6 +154,73 @@ func TestBrokenOff(t *testing.T) {
 	}
 	if _, err := client.Materialize(t.Context(), clickhouse.Materialization{Query: clickhouse.Query{SQL: "SELECT 1 AS c0", Project: s.project}, Table: others}); err == nil {
 		t.Error("the table of an endpoint that is not known was dropped")
+	}
+}
+
+// TestMissing: a table that is gone from ClickHouse is filled again, long before that is due.
+func TestMissing(t *testing.T) {
+	s := start(t, t.TempDir(), 50*time.Millisecond)
+	load(t, s.project, "a")
+	e := s.create(t, "gone", byEvent)
+	first := s.settled(t, "gone", 1)
+	if err := client.DropMaterialized(t.Context(), tables(t, e)[0]); err != nil {
+		t.Fatal(err)
+	}
+	var again *registry.Table
+	until(t, func() bool {
+		again = s.settled(t, "gone", 1)
+		return again.Fill > first.Fill
+	})
+	if got := rows(t, s.project, e, 1, again.Fill); got != `["a", 1]` {
+		t.Errorf("the rows are %s", got)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if now := s.settled(t, "gone", 1); now.Fill != again.Fill {
+		t.Errorf("a table that is there was filled again: %+v", now)
+	}
+}
+
+// cutOff is a store that can't be reached for a while.
+type cutOff struct {
+	registry.Store
+
+	away *atomic.Bool
+}
+
+func (s cutOff) Revision(ctx context.Context) (uint64, int64, error) {
+	if s.away.Load() {
+		return 0, 0, errors.New("no route to host")
+	}
+	return s.Store.Revision(ctx)
+}
+
+// TestCutOff: a server that can't reach the registry drops no tables, because others may have filled them.
+func TestCutOff(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, time.Hour)
+	load(t, s.project, "a")
+	e := s.create(t, "kept", byEvent)
+	first := s.settled(t, "kept", 1)
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := new(atomic.Bool)
+	startOn(t, cutOff{store, away}, 50*time.Millisecond, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(*materialize.Config) {})
+	away.Store(true)
+	s.update(t, "kept", registry.EndpointUpdate{Table: registry.TableUpdate{Buckets: map[string]string{"timestamp": "hour"}}})
+	second := s.settled(t, "kept", 1)
+	if second.Fill <= first.Fill {
+		t.Fatalf("the table is %+v", second)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if got := tables(t, e); len(got) != 2 {
+		t.Errorf("while a server is cut off there are %v", got)
+	}
+	away.Store(false)
+	until(t, func() bool { return len(tables(t, e)) == 1 })
+	if got := rows(t, s.project, e, 1, second.Fill); got != `["a", 1]` {
+		t.Errorf("the rows are %s", got)
 	}
 }
 

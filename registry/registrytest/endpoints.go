@@ -104,6 +104,19 @@ func testTables(t exam) {
 	failed.Errors, failed.LastError, failed.LastErrorAt = 1, "no room", at.Add(time.Second)
 	same(t, "a table whose fill failed", &failed, tables()[0])
 
+	for _, fill := range []int64{0, again.Pending} {
+		if err := p.LoseFill(ctx, shop.ID, e.ID, 1, fill, at); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "a table that lost a fill which nothing reads", &failed, tables()[0])
+	}
+	if err := p.LoseFill(ctx, shop.ID, e.ID, 1, filled.Fill, at.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	lost := failed
+	lost.Fill, lost.Rows, lost.Pending = 0, 0, at.Add(time.Minute).UnixMilli()
+	same(t, "a table that is lost", &lost, tables()[0])
+
 	later := at.Add(time.Hour)
 	update(registry.EndpointUpdate{Table: registry.TableUpdate{Buckets: map[string]string{"timestamp": "week"}}}, later)
 	same(t, "a table with other buckets", &registry.Table{ID: made.ID, Buckets: map[string]string{"timestamp": "week"}, Pending: later.UnixMilli()}, tables()[0])
@@ -132,6 +145,9 @@ func testTables(t exam) {
 		t.Errorf("after the endpoint was switched off there are the tables %+v", all)
 	}
 	p.refused("a fill of a version without a table", registry.ErrNotFound, func() error { _, err := p.BeginFill(ctx, shop.ID, e.ID, 1, later); return err })
+	if err := p.LoseFill(ctx, shop.ID, e.ID, 1, filled.Fill, later); err != nil {
+		t.Errorf("a version without a table lost a fill: %v", err)
+	}
 	p.refused("a fill of no version", registry.ErrNotFound, func() error { _, err := p.BeginFill(ctx, shop.ID, e.ID, 9, later); return err })
 
 	update(registry.EndpointUpdate{Version: 1, Active: new(true)}, later)
