@@ -2,7 +2,9 @@ package clickhouse
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -88,6 +90,38 @@ func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) (some
 	}
 	return true, c.Delete(ctx, Deletion{Table: physical.StaticMembers, Project: project, Where: "cohort_id = {cohort:Int64}", Params: q.Params})
 }
+
+// DropLostMembers removes those from a static cohort who became other persons, or were deleted, after a time, and reports whether there were any. If not,
+// no deletion was sent.
+func (c *Client) DropLostMembers(ctx context.Context, project, cohort int64, since time.Time) (some bool, err error) {
+	const sql = "SELECT id FROM person WHERE team_id = {project:Int64} AND id IN (" +
+		"SELECT id FROM person WHERE team_id = {project:Int64} AND is_deleted = 1 AND _timestamp >= fromUnixTimestamp({since:Int64}) AND id IN (" +
+		"SELECT person_id FROM " + physical.StaticMembers + " WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64})" +
+		") GROUP BY id HAVING argMax(is_deleted, version) = 1"
+	q := memberQuery(sql, project, cohort)
+	q.Params, q.Unbounded = append(q.Params, number("since", since.Unix())), true
+	var lost []string
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		lost = append(lost, cells[0].Text())
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	for people := range slices.Chunk(lost, lostAtOnce) {
+		err := c.Delete(ctx, Deletion{
+			Table: physical.StaticMembers, Project: project, Where: "cohort_id = {cohort:Int64} AND person_id IN {people:Array(UUID)}",
+			Params: []Param{number("cohort", cohort), ArrayParam("people", "UUID", people)},
+		})
+		if err != nil {
+			return true, err
+		}
+	}
+	return len(lost) > 0, nil
+}
+
+// lostAtOnce is how many persons one statement removes from a cohort.
+const lostAtOnce = 5000
 
 func memberQuery(sql string, project, cohort int64) Query {
 	return Query{SQL: sql, Project: project, Params: []Param{

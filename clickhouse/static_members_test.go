@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
@@ -149,4 +151,44 @@ func quoted(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// TestDropLostMembers: persons that were merged or deleted since a time are taken out of one cohort. Those that live, and those that were lost before, stay.
+func TestDropLostMembers(t *testing.T) {
+	c, since := client(t), time.Unix(1_700_000_000, 0)
+	mine, other := project(), project()
+	const (
+		live   = "00000000-0000-4000-8000-000000000001"
+		gone   = "00000000-0000-4000-8000-000000000002"
+		back   = "00000000-0000-4000-8000-000000000003"
+		before = "00000000-0000-4000-8000-000000000004"
+	)
+	for _, p := range []int64{mine, other} {
+		for _, cohort := range []int64{5, 6} {
+			fill := clickhouse.StaticFill(clickhouse.Query{
+				SQL: fmt.Sprintf("SELECT generateUUIDv4(), toUUID(arrayJoin(['%s', '%s', '%s', '%s']))", live, gone, back, before), Project: p,
+			}, cohort)
+			if err := c.Fill(t.Context(), fill); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, row := range []struct {
+			id                      string
+			deleted, version, after int
+		}{{live, 0, 1, 0}, {gone, 0, 1, -100}, {gone, 1, 2, 0}, {back, 1, 1, 0}, {back, 0, 2, 1}, {before, 1, 1, -1}} {
+			clickhousetest.Execute(t, engine, fmt.Sprintf("INSERT INTO person (id, team_id, is_deleted, version, _timestamp) SELECT '%s', %d, %d, %d, toDateTime(%d)",
+				row.id, p, row.deleted, row.version, since.Unix()+int64(row.after)))
+		}
+	}
+	for _, want := range []bool{true, false} {
+		if some, err := c.DropLostMembers(t.Context(), mine, 5, since); err != nil || some != want {
+			t.Fatalf("there were some: %t, %v", some, err)
+		}
+	}
+	members := func(p int64) []string {
+		return ask(t, c, p, "SELECT cohort_id, arraySort(groupArray(toUInt8(right(toString(person_id), 1)))) FROM person_static_cohort GROUP BY cohort_id ORDER BY cohort_id")
+	}
+	if diff := cmp.Diff([][]string{{"[5, [1,3,4]]", "[6, [1,2,3,4]]"}, {"[5, [1,2,3,4]]", "[6, [1,2,3,4]]"}}, [][]string{members(mine), members(other)}); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
 }

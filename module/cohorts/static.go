@@ -35,17 +35,32 @@ func CountStatic(ctx context.Context, reg *registry.Registry, in Members, at *ad
 	}
 }
 
-// settleStatic adds the people listed by a static cohort's query to the cohort, once. Existing members stay.
+// maxStaticFills bounds how often the people of a static cohort are added. From the second time on nearly all are members already, and a merge replaces
+// those itself.
+const maxStaticFills = 3
+
+// settleStatic adds the people listed by a static cohort's query to the cohort, once. Existing members stay. If people are merged into others or deleted
+// while they are added, it takes them out, and adds those whom the query lists now.
 func (r *run) settleStatic(ctx context.Context) error {
+	house := r.Shards.Of(r.project)
 	fill, err := r.Compiler.CompileListed(ctx, r.Registry.Snapshot(), r.known, r.began)
 	if err != nil {
 		return err
 	}
 	fill.Comment = r.comment()
-	if err := r.Shards.Of(r.project).Fill(ctx, r.place, fill); err != nil {
-		return err
+	for range maxStaticFills {
+		if err := house.Fill(ctx, r.place, fill); err != nil {
+			return err
+		}
+		lost, err := house.DropLostMembers(ctx, r.place, r.project, r.cohort, r.began.Add(-clockMargin))
+		if err != nil {
+			return err
+		}
+		if !lost {
+			break
+		}
 	}
-	count, err := r.Shards.Of(r.project).CountMembers(ctx, r.place, r.project, r.cohort)
+	count, err := house.CountMembers(ctx, r.place, r.project, r.cohort)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -49,4 +50,12 @@ func (w *Warehouse) RemoveMembers(ctx context.Context, at *admission.Place, proj
 	}
 	_, err := w.removing(project, physical.StaticMembers, func() (bool, error) { return w.client.RemoveMembers(ctx, project, cohort) })
 	return err
+}
+
+// DropLostMembers is clickhouse.Client.DropLostMembers.
+func (w *Warehouse) DropLostMembers(ctx context.Context, at *admission.Place, project, cohort int64, since time.Time) (bool, error) {
+	if err := check(at, project); err != nil {
+		return false, err
+	}
+	return w.removing(project, physical.StaticMembers, func() (bool, error) { return w.client.DropLostMembers(ctx, project, cohort, since) })
 }
