@@ -108,7 +108,7 @@ func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 		return nil, fmt.Errorf("reading the results of an insight: %w", err)
 	}
 	if len(items) == 0 {
-		return []Series{{Label: "empty result", Current: new(float64), Before: new(float64)}}, nil
+		return []Series{{Label: "empty result", Current: new(float64), Before: new(float64), Empty: true}}, nil
 	}
 	back := 1 // counted from the end
 	if running && !r.Current() {

@@ -95,3 +95,17 @@ func TestNarrowedEver(t *testing.T) {
 		t.Errorf("%+v, all %t: %v", node.DateRange, span.All, err)
 	}
 }
+
+// TestNoResults: an insight without results counts as 0, also one with breakdowns.
+func TestNoResults(t *testing.T) {
+	for _, query := range []string{`"interval":"day"`, `"breakdownFilter":{"breakdown":"$browser"}`} {
+		r := ruleOf(t, query, "absolute_value")
+		series, err := r.series([]byte("[]"), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Evaluate(series); got.Value == nil || *got.Value != 0 || got.Breach != "" {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
+}

@@ -13,12 +13,14 @@ type Series struct {
 	Label string
 	// Current is the number to compare, and Before the number of the previous interval; nil if there is none.
 	Current, Before *float64
+	// Empty says that the insight has no results, whose numbers count as 0.
+	Empty bool
 }
 
 // Outcome is the result of applying a rule to the numbers of an insight.
 type Outcome struct {
-	// Value is what was compared with the bounds, for the first series that crosses one. It is nil if none does and the query has breakdowns, and if there
-	// is nothing to compare. An increase from zero is infinite.
+	// Value is what was compared with the bounds, for the first series that crosses one. It is nil if none does and the query has breakdowns, unless the
+	// insight has no results, and if there is nothing to compare. An increase from zero is infinite.
 	Value *float64
 	// Breach says in words which bound was crossed; empty for none.
 	Breach string
@@ -26,7 +28,7 @@ type Outcome struct {
 
 // Evaluate compares series with the bounds of the rule. It is enough that one series crosses a bound.
 func (r *Rule) Evaluate(series []Series) Outcome {
-	var last *float64
+	var last *float64 // of a breakdown, no value stands for the others
 	for _, s := range series {
 		value := r.compared(&s)
 		if value == nil {
@@ -35,10 +37,9 @@ func (r *Rule) Evaluate(series []Series) Outcome {
 		if breach := r.breach(s.Label, *value); breach != "" {
 			return Outcome{Value: value, Breach: breach}
 		}
-		last = value
-	}
-	if r.Query.Breakdowns != nil && len(series) > 0 {
-		last = nil
+		if r.Query.Breakdowns == nil || s.Empty {
+			last = value
+		}
 	}
 	return Outcome{Value: last}
 }

@@ -136,6 +136,7 @@ func TestEvaluate(t *testing.T) {
 	one := func(current, before float64) []alerts.Series {
 		return []alerts.Series{{Label: "a", Current: &current, Before: &before}}
 	}
+	empty := []alerts.Series{{Label: "empty result", Current: new(0.0), Before: new(0.0), Empty: true}}
 	lone := func(current float64) []alerts.Series { return []alerts.Series{{Label: "a", Current: &current}} }
 	bounds := func(kind, text string) string { return `{"type":"` + kind + `","bounds":{` + text + `}}` }
 	const (
@@ -177,6 +178,11 @@ func TestEvaluate(t *testing.T) {
 		{"no number before", pageviews, increase, "", bounds("absolute", `"lower":5`), lone(1), none, ""},
 		{"no series", pageviews, "", "", bounds("absolute", `"lower":5`), nil, none, ""},
 		{"several, and none of them", byBrowse, "", "", bounds("absolute", `"upper":9`), append(one(3, 0), one(8, 0)...), none, ""},
+		{"a breakdown without results", byBrowse, "", "", bounds("absolute", `"upper":9`), empty, 0, ""},
+		{
+			"a breakdown without results, which is too few", byBrowse, "", "", bounds("absolute", `"lower":1`), empty, 0,
+			"The insight value (empty result) for previous week (0) is less than lower threshold (1)",
+		},
 		{
 			"several, and one of them", byBrowse, "", "", bounds("absolute", `"upper":5`), append(one(3, 0), one(8, 0)...), 8,
 			"The insight value (a) for previous week (8) is more than upper threshold (5)",
