@@ -31,6 +31,8 @@ type BrokenOffError struct {
 	Name   string `json:"name"`
 	// Tables reports that the tables are complete. From then on there may be projects, and events may come in.
 	Tables bool `json:"tables"`
+	// Registry reports that the registry is that of the backup. If it is not set, it may be that all the same.
+	Registry bool `json:"registry,omitempty"`
 }
 
 const (
@@ -168,6 +170,10 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.replaceRegistry(ctx, filepath.Join(scratch, registryFolder)); err != nil {
 		return err
 	}
+	r.step.Registry = true
+	if err := r.mark(r.step); err != nil {
+		return err
+	}
 	if err := r.Registry.ReserveProjects(ctx, r.last); err != nil {
 		return err
 	}
@@ -189,7 +195,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 // replaceRegistry replaces the registry with that of the backup, unless an earlier restore did. Other servers of the registry may write to it until
 // then; nothing of theirs is overwritten.
 func (r *restore) replaceRegistry(ctx context.Context, copied string) error {
-	if len(r.before.Projects()) > 0 {
+	if r.step.Registry {
 		return nil
 	}
 	err := r.Registry.Replace(ctx, copied, r.before)
@@ -250,8 +256,8 @@ func (r *restore) checkProjects() (again bool, err error) {
 	projects := r.before.Projects()
 	switch {
 	case before != nil && before.Name == r.step.Name:
-		r.step.Tables = before.Tables
-		if !before.Tables && len(projects) > 0 {
+		r.step.Tables, r.step.Registry = before.Tables, before.Registry || before.Tables && r.areRestored(projects)
+		if !r.step.Registry && len(projects) > 0 {
 			return false, refused("this server has projects that were made after an interrupted restore: restore into a new data folder")
 		}
 	case before != nil:
@@ -260,6 +266,24 @@ func (r *restore) checkProjects() (again bool, err error) {
 		return false, refused("this server has %s: a backup is restored into a server without projects, with a data folder of its own", count(len(projects), "project"))
 	}
 	return before != nil, nil
+}
+
+// areRestored reports whether the projects are those of the backup: an earlier restore may have ended after it replaced the registry, and before it
+// noted that. A project that another server of the registry has created can have the same number and name, but is newer than the backup.
+func (r *restore) areRestored(projects []*registry.Project) bool {
+	if len(projects) == 0 || len(projects) != len(r.m.Projects) {
+		return false
+	}
+	names := map[int64]string{}
+	for _, p := range r.m.Projects {
+		names[p.ID] = p.Name
+	}
+	for _, p := range projects {
+		if name, copied := names[p.ID]; !copied || name != p.Name || p.CreatedAt.After(r.m.Time) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkTables refuses tables that already have rows, or that lack columns of the backup.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,5 +196,125 @@ func TestPostgreSQL(t *testing.T) {
 	}
 	if projects := alone.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
 		t.Errorf("in SQLite the projects are %+v", projects)
+	}
+}
+
+var errAway = errors.New("the database went away")
+
+// away is a store whose database is lost while its records are replaced.
+type away struct {
+	*sqlite.Store
+
+	once    sync.Once
+	applied bool   // whether it is lost only after the records are replaced
+	write   func() // by another server, then
+}
+
+func (a *away) Replace(ctx context.Context, folder string, before uint64) (err error) {
+	a.once.Do(func() {
+		if a.applied {
+			err = a.Store.Replace(ctx, folder, before)
+		}
+		a.write()
+		err = errors.Join(err, errAway)
+	})
+	if err != nil {
+		return err
+	}
+	return a.Store.Replace(ctx, folder, before)
+}
+
+// TestRegistryAwayDuringARestore: a restore that could not replace the registry, or does not know that it did, is resumed by the same command. What
+// another server has written since is not taken for the backup, even if it has the same number and name.
+func TestRegistryAwayDuringARestore(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := start(t)
+	create(t, from, "default")
+	entry := journal.Entry{Project: 1, Arrived: time.Now(), Events: 1, Data: []byte("waiting")}
+	if err := from.Journal.Append(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	made, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backedUp := from.Registry.Snapshot().Project(1).CreatedAt
+	const madeSince = "this server has projects that were made after an interrupted restore"
+	tests := []struct {
+		name    string
+		applied bool
+		other   string // the project that another server creates
+		want    string // the error of the second restore
+	}{
+		{name: "not replaced"},
+		{name: "replaced", applied: true},
+		{name: "another project", other: "another server's", want: madeSince},
+		{name: "another project of the same name", other: "default", want: madeSince},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "registry.db")
+			other := startOn(t, storeOf(t, "sqlite:"+path))
+			store, err := sqlite.Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := startOn(t, &away{Store: store, applied: tt.applied, write: func() {
+				if tt.other != "" {
+					create(t, other, tt.other)
+				}
+			}})
+			restore := func() error {
+				_, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet)
+				return err
+			}
+			if err := restore(); !errors.Is(err, errAway) {
+				t.Fatalf("the first restore gives %v", err)
+			}
+			err = restore()
+			if err := to.Registry.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			projects, waiting := to.Registry.Snapshot().Projects(), to.Journal.Stats().Events
+			broken, brokenErr := backups.BrokenOff(to.DataDir)
+			if brokenErr != nil || len(projects) != 1 {
+				t.Fatalf("the projects are %+v, and the interrupted restore is %v, %v", projects, broken, brokenErr)
+			}
+			if tt.want != "" {
+				if _, ok := errors.AsType[*backups.RefusedError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("the second restore gives %v, want %s", err, tt.want)
+				}
+				if projects[0].Name != tt.other || waiting != 0 || broken == nil || broken.Name != made.Name {
+					t.Errorf("after it, the project is %+v, %d events wait, and the interrupted restore is %v", projects[0], waiting, broken)
+				}
+				return
+			}
+			if err != nil || !projects[0].CreatedAt.Equal(backedUp) || waiting != 1 || broken != nil {
+				t.Errorf("the second restore gives %v; the project is %+v, %d events wait, and the interrupted restore is %v", err, projects[0], waiting, broken)
+			}
+		})
+	}
+}
+
+// TestRestoreAfterTheRegistry: a restore that was interrupted after it replaced the registry continues, whatever was written to the registry since.
+func TestRestoreAfterTheRegistry(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := start(t)
+	create(t, from, "backed up")
+	if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	to := start(t)
+	to.Restored = func(context.Context) error { return errAway }
+	if _, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); !errors.Is(err, errAway) {
+		t.Fatalf("the first restore gives %v", err)
+	}
+	create(t, to, "another server's")
+	to.Restored = func(context.Context) error { return nil }
+	if _, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if projects := to.Registry.Snapshot().Projects(); len(projects) != 2 {
+		t.Errorf("the projects are %+v", projects)
 	}
 }
