@@ -102,9 +102,21 @@ func (i *importer) runWithin(
 		}
 		progress(r.Line, r.Events)
 	}
+	var spooled []func()
+	defer func() {
+		for _, done := range spooled {
+			done()
+		}
+	}()
 	reader := formats.New(in, formats.Options{
 		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: most, Stopped: ctx.Err,
-		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, imports.SpoolPattern) },
+		Spool: func() (*os.File, error) {
+			file, done, err := imports.Spool(i.folder)
+			if err == nil {
+				spooled = append(spooled, done)
+			}
+			return file, err
+		},
 	})
 	defer func() { _ = reader.Close() }()
 	report, err := house.Import(ctx, i.intake.Places, options, reader)

@@ -84,8 +84,9 @@ const (
 	roomFactor = 4                  // how many files of the largest size may wait in total
 	ownFactor  = 2                  // how many of these may belong to one project
 	maxTries   = 4
-	maxStarts  = 3 // after as many starts that the server did not survive, an import is given up
-	atOnce     = 3 // projects whose files are imported at the same time
+	maxStarts  = 3  // after as many starts that the server did not survive, an import is given up
+	atOnce     = 3  // projects whose files are imported at the same time
+	cleanEvery = 60 // pauses between two looks for remains of what was interrupted
 )
 
 // Config configures a Service.
@@ -162,8 +163,8 @@ const (
 	cancelledFile = ".cancelled"
 )
 
-// SpoolPattern matches the names of the files in the service's folder that are kept while an import reads them.
-const SpoolPattern = "spool-*"
+// spoolPattern matches the names of the files in the service's folder that are kept while an import reads them.
+const spoolPattern = "spool-*"
 
 // look makes the service look for work now.
 func (s *Service) look() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -329,6 +330,69 @@ func TestCrashes(t *testing.T) {
 	if got := until(t, s, one, imports.Failed); got.Error != "The server stopped 3 times while it was importing the file." {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestRemains: what an upload or an import left when its process was killed is removed, even if it was too new when the service began. What is being
+// received or read stays, however long nothing was written to it.
+func TestRemains(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder, &runner{})
+	ended := until(t, s, add(t, s, 1, "good"), imports.Completed)
+	body, end := io.Pipe()
+	var uploads sync.WaitGroup
+	defer uploads.Wait()
+	defer func() { _ = end.Close() }()
+	uploads.Go(func() { _, _ = s.Add(imports.Request{Project: 2}, body, 0, 1<<20) })
+	if _, err := end.Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	spool, done, err := imports.Spool(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = spool.Close() }()
+	receiving, err := filepath.Glob(filepath.Join(folder, "2", "*.partial"))
+	if err != nil || len(receiving) != 1 {
+		t.Fatalf("being received: %v, %v", receiving, err)
+	}
+	used := []string{receiving[0], spool.Name()}
+	var left []string
+	for _, name := range []string{"spool-1", "1/x.partial", "1/y.data", "1/" + ended.ID + ".data"} {
+		left = append(left, filepath.Join(folder, name))
+	}
+	for _, name := range left {
+		if err := os.WriteFile(name, []byte("remains"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age := func(names ...string) {
+		for _, name := range names {
+			if err := os.Chtimes(name, time.Time{}, time.Now().Add(-2*time.Minute)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	gone := func(names ...string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			there := slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, err := os.Stat(name); return errors.Is(err, os.ErrNotExist) })
+			if len(there) == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%v are still there", there)
+			}
+		}
+	}
+	age(append(left, used...)...)
+	gone(left...)
+	for _, name := range used {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("in use: %v", err)
+		}
+	}
+	done()
+	gone(spool.Name())
 }
 
 // TestDamagedRecords: unreadable records, as after a power failure, are left out, and hold up nothing.

@@ -51,10 +51,14 @@ func (s *Service) work(ctx context.Context) {
 		return
 	}
 	defer func() { _ = lock.Unlock() }()
-	s.clean()
+	s.removeOld("*/*" + wholefile.Suffix) // once, as nothing is known about those being written
 	var working sync.WaitGroup
 	defer working.Wait()
-	for ctx.Err() == nil {
+	for cleaned := (time.Time{}); ctx.Err() == nil; {
+		if time.Since(cleaned) > cleanEvery*s.config.Pause {
+			s.clean()
+			cleaned = time.Now()
+		}
 		s.forgetGone()
 		if next := s.next(); next != nil {
 			working.Go(func() { s.run(ctx, next); s.leave(next.Project) })
@@ -68,32 +72,65 @@ func (s *Service) work(ctx context.Context) {
 	}
 }
 
-// clean removes the remains of uploads that were interrupted when another process ended.
-func (s *Service) clean() {
-	for _, pattern := range []string{"*/*" + partialFile, "*/*" + wholefile.Suffix, SpoolPattern} {
-		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
-		if err != nil {
-			continue
-		}
+// inUse has the names of files that this process receives, or that its imports read, of all services: one can still be receiving a file while the next
+// one works in the folder.
+var inUse sync.Map
+
+// use keeps services from removing files until done is called.
+func use(names ...string) (done func()) {
+	for _, name := range names {
+		inUse.Store(name, true)
+	}
+	return func() {
 		for _, name := range names {
-			if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Minute {
-				_ = os.Remove(name)
-			}
+			inUse.Delete(name)
 		}
 	}
+}
+
+// Spool creates a file in the folder of a service for what an import keeps of its input. The file counts towards the room for uploads. If it still
+// exists once done was called, the service removes it.
+func Spool(folder string) (file *os.File, done func(), err error) {
+	if file, err = os.CreateTemp(folder, spoolPattern); err != nil {
+		return nil, nil, err
+	}
+	return file, use(file.Name()), nil
+}
+
+// clean removes the remains of uploads and imports that were interrupted when a process ended.
+func (s *Service) clean() {
+	s.removeOld("*/*" + partialFile)
+	s.removeOld(spoolPattern)
 	data, err := filepath.Glob(filepath.Join(s.config.Folder, "*/*"+dataFile))
 	if err != nil {
 		return
 	}
 	for _, name := range data {
 		one, err := read(strings.TrimSuffix(name, dataFile) + recordFile)
-		if errors.Is(err, ErrNotFound) && old(name) || err == nil && one.ended() {
+		if errors.Is(err, ErrNotFound) && abandoned(name) || err == nil && one.ended() {
 			_ = os.Remove(name)
 		}
 	}
 }
 
-func old(name string) bool {
+// removeOld removes the abandoned files that match a pattern.
+func (s *Service) removeOld(pattern string) {
+	names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if abandoned(name) {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+// abandoned reports whether a file is no longer being written or read.
+func abandoned(name string) bool {
+	if _, used := inUse.Load(name); used {
+		return false
+	}
 	info, err := os.Stat(name)
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }

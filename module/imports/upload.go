@@ -25,11 +25,11 @@ func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*I
 	if err := errors.Join(os.MkdirAll(s.folder(request.Project), 0o700), wholefile.SyncFolder(s.config.Folder)); err != nil {
 		return nil, diskError(err)
 	}
-	partial := s.file(one.Project, one.ID, partialFile)
+	partial, data := s.file(one.Project, one.ID, partialFile), s.file(one.Project, one.ID, dataFile)
+	defer use(partial, data)()
 	if one.Size, err = receive(partial, &uploading{in: body, s: s, up: up}, most); err != nil {
 		return nil, errors.Join(err, remove(partial))
 	}
-	data := s.file(one.Project, one.ID, dataFile)
 	if err := os.Rename(partial, data); err != nil {
 		return nil, errors.Join(diskError(err), remove(partial))
 	}
@@ -125,7 +125,7 @@ func (u *uploading) Read(into []byte) (int, error) {
 
 // spooled returns the total size of files kept for reading, in bytes.
 func (s *Service) spooled() (size int64) {
-	names, err := filepath.Glob(filepath.Join(s.config.Folder, SpoolPattern))
+	names, err := filepath.Glob(filepath.Join(s.config.Folder, spoolPattern))
 	if err != nil {
 		return 0
 	}
