@@ -67,6 +67,32 @@ const lostSQL = "SELECT count() FROM (SELECT id FROM person WHERE is_deleted = 1
 	"SELECT person_id FROM " + physical.ComputedMembers + " WHERE cohort_id = {cohort:Int64} AND version = {version:UInt64} " +
 	"GROUP BY person_id HAVING sum(sign) > 0) GROUP BY id)"
 
+// StoredMembers says that there are rows of members of a cohort.
+type StoredMembers struct {
+	Project, Cohort int64
+	Version         uint64 // of the computed members; 0 for people who were put into a static cohort
+}
+
+// StoredMembers lists the cohorts of all projects whose members are stored, with each version.
+func (c *Client) StoredMembers(ctx context.Context) (all []StoredMembers, err error) {
+	err = c.Collect(ctx, Query{SQL: storedSQL, system: true}, func(cells []Cell) error {
+		var m StoredMembers
+		if m.Project, err = cells[0].Int(); err != nil {
+			return err
+		}
+		if m.Cohort, err = cells[1].Int(); err != nil {
+			return err
+		}
+		m.Version, err = strconv.ParseUint(cells[2].Text(), 10, 64)
+		all = append(all, m)
+		return err
+	})
+	return all, err
+}
+
+const storedSQL = "SELECT toInt64(" + physical.Project + "), toInt64(cohort_id), toUInt64(version) FROM " + physical.ComputedMembers +
+	" GROUP BY ALL UNION ALL SELECT DISTINCT toInt64(" + physical.Project + "), toInt64(cohort_id), toUInt64(0) FROM " + physical.StaticMembers
+
 func number(name string, n int64) Param {
 	return Param{Name: name, Type: "Int64", Value: strconv.FormatInt(n, 10)}
 }

@@ -188,7 +188,7 @@ type NewCohort struct {
 	CohortFields
 
 	Project int64
-	// ID is the number of a cohort whose members are in ClickHouse already; 0: one above the greatest number that the project ever had.
+	// ID is the number of a cohort whose members are in ClickHouse already; 0: one above the greatest number that the project ever had, or that is reserved.
 	ID        int64
 	CreatedBy string // id of a key; empty for the operator
 }
@@ -206,7 +206,7 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 		}
 		c := Cohort{ID: n.ID, Project: n.Project, CreatedAt: moment(now), CreatedBy: n.CreatedBy}
 		if c.ID == 0 {
-			c.ID = p.lastCohort() + 1
+			c.ID = max(p.lastCohort(), t.next.sequences[KindCohort]) + 1
 		}
 		if p.cohort(c.ID) != nil {
 			return &FieldError{Field: "id", Code: CodeUnique, Message: cohortTaken}

@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
@@ -100,6 +102,79 @@ func (r *Registry) SetCohortMembers(ctx context.Context, project, id, count int6
 func (c *Cohort) counted(count int64, now time.Time) {
 	c.Count, c.LastCalculation = &count, moment(now)
 	c.Errors, c.LastError, c.LastErrorAt = 0, "", time.Time{}
+}
+
+// StoredMembers says that ClickHouse has members of a cohort.
+type StoredMembers struct {
+	Project, Cohort int64
+	Version         uint64 // of the computed members; 0 for people who were put into a static cohort
+}
+
+// ReserveCohorts prepares cohorts for members in ClickHouse that are newer than the registry; stored lists all that are there. New cohorts do not get the
+// number of one that has members, although the registry does not know it, and no stored version is used again. A cohort whose members are gone waits for a
+// calculation, and so do queries for it.
+func (r *Registry) ReserveCohorts(ctx context.Context, stored []StoredMembers) error {
+	byProject := map[int64]map[int64][]uint64{} // the versions of each cohort
+	for _, m := range stored {
+		if m.Cohort < 1 || m.Cohort >= maxCohortID || m.Version > maxReserved { // none of ours
+			continue
+		}
+		if byProject[m.Project] == nil {
+			byProject[m.Project] = map[int64][]uint64{}
+		}
+		byProject[m.Project][m.Cohort] = append(byProject[m.Project][m.Cohort], m.Version)
+	}
+	last := int64(0) // the greatest number that the registry does not know
+	for _, p := range r.Snapshot().Projects() {
+		err := r.write(ctx, p.ID, func(t *tx) error {
+			state, err := t.state()
+			if err != nil {
+				return err
+			}
+			for _, c := range valuesOf(state.cohorts.byID, nil) {
+				if err := t.reserveVersions(c, byProject[p.ID][c.ID]); err != nil {
+					return err
+				}
+			}
+			for id := range byProject[p.ID] {
+				if id > state.lastCohort() {
+					last = max(last, id)
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("reserving the versions of cohorts: %w", err)
+		}
+	}
+	err := r.write(ctx, 0, func(t *tx) error {
+		if last > t.next.sequences[KindCohort] {
+			return t.put(&sequence{KindCohort, last})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reserving the numbers of cohorts: %w", err)
+	}
+	return nil
+}
+
+// reserveVersions prepares a cohort for the versions in ClickHouse.
+func (t *tx) reserveVersions(before *Cohort, versions []uint64) error {
+	c := *before
+	for _, version := range versions {
+		c.LastVersion = max(c.LastVersion, version)
+	}
+	hadMembers := !c.Static && !c.Deleted && c.Version != 0 && (c.Count == nil || *c.Count > 0)
+	gone := hadMembers && !slices.Contains(versions, c.Version)
+	if gone {
+		c.Version, c.Count = 0, nil
+		c.await()
+	}
+	if !gone && c.LastVersion == before.LastVersion {
+		return nil
+	}
+	return t.put(&c)
 }
 
 // maxError is how many bytes are kept of the error of a calculation, a fill, a check or a delivery.

@@ -285,3 +285,54 @@ func TestCohortMistakes(t *testing.T) {
 		})
 	}
 }
+
+// TestReserveCohorts: members that are newer than the registry, or gone, do not become those of another cohort or version.
+func TestReserveCohorts(t *testing.T) {
+	r, p := fresh(t)
+	ctx := t.Context()
+	other := must(r.CreateProject(ctx, registry.NewProject{Name: "Other"}, now))(t)
+	computed := func(count int64) *registry.Cohort {
+		t.Helper()
+		c := must(r.CreateCohort(ctx, registry.NewCohort{Project: p.ID, CohortFields: registry.CohortFields{Filters: someFilters}}, now))(t)
+		must(r.SwapCohort(ctx, p.ID, c.ID, c.PendingVersion, count, now))(t)
+		return c
+	}
+	same, newer, gone, empty := computed(3), computed(3), computed(3), computed(0)
+	static := must(r.CreateCohort(ctx, registry.NewCohort{Project: p.ID, CohortFields: staticCohort("static")}, now))(t)
+	deleted := computed(3)
+	must(r.UpdateCohort(ctx, p.ID, deleted.ID, registry.CohortFields{Deleted: registry.To(true)}, now))(t)
+	stored := []registry.StoredMembers{
+		{p.ID, same.ID, 1},
+		{p.ID, newer.ID, 1},
+		{p.ID, newer.ID, 4},
+		{p.ID, gone.ID, 6},
+		{p.ID, static.ID, 0},
+		{p.ID, deleted.ID, 8},
+		{p.ID, 20, 0},                // made after the backup
+		{p.ID, math.MaxInt64, 0},     // no cohort has such a number
+		{p.ID, same.ID, 1 << 60},     // nor such a version
+		{other.ID + 1, 30, 0},        // the project is not known
+		{other.ID, math.MinInt64, 0}, // nonsense
+	}
+	for range 2 { // it may be done again
+		if err := r.ReserveCohorts(ctx, stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type state struct{ Version, Pending, Last uint64 }
+	got := map[string]state{}
+	for name, c := range map[string]*registry.Cohort{"same": same, "newer": newer, "gone": gone, "empty": empty, "static": static, "deleted": deleted} {
+		now := r.Snapshot().AnyCohort(p.ID, c.ID)
+		got[name] = state{now.Version, now.PendingVersion, now.LastVersion}
+	}
+	want := map[string]state{"same": {1, 0, 1}, "newer": {1, 0, 4}, "gone": {0, 7, 7}, "empty": {1, 0, 1}, "static": {}, "deleted": {1, 0, 8}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the cohorts (-want +got):\n%s", diff)
+	}
+	for project, least := range map[int64]int64{p.ID: 21, other.ID: 21} {
+		made := must(r.CreateCohort(ctx, registry.NewCohort{Project: project, CohortFields: staticCohort("new")}, now))(t)
+		if made.ID != least {
+			t.Errorf("a new cohort of project %d has the number %d, want %d", project, made.ID, least)
+		}
+	}
+}

@@ -127,7 +127,9 @@ type restore struct {
 	step   BrokenOffError
 	tables []clickhouse.StoredTable // of this server
 	before *registry.Snapshot       // when the projects were last looked at
-	last   int64                    // the greatest number of a project that has rows on the ClickHouse server
+	// On a ClickHouse server, which may have newer rows than the backup:
+	last    int64 // the greatest number of a project that has rows
+	members []registry.StoredMembers
 }
 
 func (r *restore) run(ctx context.Context) (err error) {
@@ -174,7 +176,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.mark(r.step); err != nil {
 		return err
 	}
-	if err := r.Registry.ReserveProjects(ctx, r.last); err != nil {
+	if err := r.reserve(ctx); err != nil {
 		return err
 	}
 	for _, p := range r.m.Projects {
@@ -190,6 +192,17 @@ func (r *restore) run(ctx context.Context) (err error) {
 		return fmt.Errorf("noting that the restore is done: %w", err)
 	}
 	return wholefile.SyncFolder(r.DataDir)
+}
+
+// reserve keeps what rows on a ClickHouse server belong to from being used for something else.
+func (r *restore) reserve(ctx context.Context) error {
+	if r.EngineDir != "" { // the tables are from the same moment as the registry
+		return nil
+	}
+	if err := r.Registry.ReserveProjects(ctx, r.last); err != nil {
+		return err
+	}
+	return r.Registry.ReserveCohorts(ctx, r.members)
 }
 
 // replaceRegistry replaces the registry with that of the backup, unless an earlier restore did. Other servers of the registry may write to it until
@@ -354,6 +367,14 @@ func (r *restore) checkServer(ctx context.Context) error {
 			r.Logger.Warn("projects have no rows in a table on the ClickHouse server, and had some when the backup was made",
 				zap.String("table", table), zap.Int64s("projects", missing))
 		}
+	}
+	members, err := r.Shards.Main().StoredMembers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the members of cohorts: %w", err)
+	}
+	r.members = nil
+	for _, m := range members {
+		r.members = append(r.members, registry.StoredMembers(m))
 	}
 	r.step.Tables = true
 	return nil

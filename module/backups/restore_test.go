@@ -2,6 +2,7 @@ package backups_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/postgres" // the store of postgres://…
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -316,5 +318,48 @@ func TestRestoreAfterTheRegistry(t *testing.T) {
 	}
 	if projects := to.Registry.Snapshot().Projects(); len(projects) != 2 {
 		t.Errorf("the projects are %+v", projects)
+	}
+}
+
+// TestNewerMembers: members of cohorts that were made or computed after the backup are not those of cohorts that are made or computed after the restore.
+func TestNewerMembers(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := start(t)
+	create(t, from, "backed up")
+	filters := registry.To(json.RawMessage(`{"properties":{}}`))
+	computed, err := from.Registry.CreateCohort(t.Context(), registry.NewCohort{Project: 1, CohortFields: registry.CohortFields{Filters: filters}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for _, fill := range []clickhouse.Fill{
+		{Table: physical.ComputedMembers, Columns: []string{"person_id"}, Fixed: []clickhouse.FixedColumn{
+			{Name: "cohort_id", Number: 1}, {Name: "version", Number: 6}, {Name: "sign", Number: 1},
+		}},
+		{Table: physical.StaticMembers, Columns: []string{"id", "person_id"}, Fixed: []clickhouse.FixedColumn{{Name: "cohort_id", Number: 2}}},
+	} {
+		fill.Query = clickhouse.Query{SQL: "SELECT generateUUIDv4()" + strings.Repeat(", generateUUIDv4()", len(fill.Columns)-1), Project: 1}
+		if err := client.Fill(t.Context(), fill); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := start(t)
+	if _, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := to.Registry.BeginCohort(t.Context(), 1, computed.ID)
+	if err != nil || begun.PendingVersion != 7 {
+		t.Errorf("the next version is %+v, %v, want 7", begun, err)
+	}
+	static := registry.CohortFields{Static: registry.To(true)}
+	if made, err := to.Registry.CreateCohort(t.Context(), registry.NewCohort{Project: 1, CohortFields: static}, time.Now()); err != nil || made.ID != 3 {
+		t.Errorf("the next cohort is %+v, %v, want 3", made, err)
 	}
 }

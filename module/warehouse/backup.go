@@ -52,6 +52,11 @@ func (w *Warehouse) CountByProject(ctx context.Context, table string) (map[int64
 	return w.client.CountByProject(ctx, table)
 }
 
+// StoredMembers is clickhouse.Client.StoredMembers.
+func (w *Warehouse) StoredMembers(ctx context.Context) ([]clickhouse.StoredMembers, error) {
+	return w.client.StoredMembers(ctx)
+}
+
 // Freeze is clickhouse.Client.Freeze.
 func (w *Warehouse) Freeze(ctx context.Context, table, name string) error {
 	return w.client.Freeze(ctx, table, name)
