@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,7 +102,7 @@ func TestIncrements(t *testing.T) {
 		t.Errorf("a content that no backup has is still there: %v", err)
 	}
 	list, err := f.List()
-	if err != nil || len(list) != 1 || list[0].Name != third.Name {
+	if err != nil || len(list) != 1 || list[0] != third.Name {
 		t.Errorf("List() = %+v, %v", list, err)
 	}
 }
@@ -134,19 +137,64 @@ func TestPruneKeepsTheNewBackup(t *testing.T) {
 
 func TestListIsInOrder(t *testing.T) {
 	f := open(t, t.TempDir())
-	var want, got []string
+	var want []string
 	for range 12 {
 		want = append(want, add(t, f, nil).Name)
 	}
-	list, err := f.List()
+	got, err := f.List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range list {
-		got = append(got, found.Name)
-	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// TestMemory: making a backup and removing old ones take the memory of one manifest, however many there are.
+func TestMemory(t *testing.T) {
+	f := open(t, t.TempDir())
+	m := &backup.Manifest{Format: 1}
+	for n := range 4000 {
+		sum := sha256.Sum256(fmt.Append(nil, n))
+		m.Files = append(m.Files, backup.File{Path: fmt.Sprintf("engine/events/%d/data.bin", n), Size: 1, SHA256: hex.EncodeToString(sum[:])})
+	}
+	for day := range 30 {
+		m.Name = fmt.Sprintf("202611%02dT120000Z", day+1)
+		if err := os.WriteFile(filepath.Join(f.Path(), m.Name+".json"), written(t, m), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := m.Name
+	m = nil
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	most, done := before.HeapAlloc, make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	w, err := f.Begin(moment)
+	if err == nil {
+		err = w.Abort()
+	}
+	removed, pruned := f.Prune(28, name)
+	close(done)
+	watching.Wait()
+	if err = errors.Join(err, pruned); err != nil || len(removed) != 2 {
+		t.Fatal(removed, err)
+	}
+	if took := (most - before.HeapAlloc) >> 20; took > 12 {
+		t.Errorf("it took %d MiB of memory", took)
 	}
 }
 
@@ -372,7 +420,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list[0].Err == nil {
+	if _, err := f.Read(list[0]); err == nil {
 		t.Error("a manifest that is a link was read")
 	}
 	_, _ = f.Begin(moment) // it may fail

@@ -131,30 +131,20 @@ func (f *Folder) Lock(write bool) (release func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// Found is a backup in the folder. If its manifest can't be read, Err says why.
-type Found struct {
-	Name     string
-	Manifest *Manifest
-	Err      error
-}
-
-// List lists the backups, oldest first.
-func (f *Folder) List() ([]Found, error) {
-	names, err := f.names(".")
+// List returns the names of the backups, oldest first. Their manifests can be large, so callers read one at a time.
+func (f *Folder) List() ([]string, error) {
+	files, err := f.names(".")
 	if err != nil {
 		return nil, fmt.Errorf("listing the backups: %w", err)
 	}
-	var list []Found
-	for _, file := range names {
-		name, ok := strings.CutSuffix(file, manifestSuffix)
-		if !ok || CheckName(name) != nil {
-			continue
+	var names []string
+	for _, file := range files {
+		if name, ok := strings.CutSuffix(file, manifestSuffix); ok && CheckName(name) == nil {
+			names = append(names, name)
 		}
-		m, err := f.Read(name)
-		list = append(list, Found{name, m, err})
 	}
-	slices.SortFunc(list, func(a, b Found) int { return compareNames(a.Name, b.Name) })
-	return list, nil
+	slices.SortFunc(names, compareNames)
+	return names, nil
 }
 
 // compareNames orders names by time, and names of the same second by number.

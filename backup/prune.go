@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
@@ -14,27 +15,32 @@ import (
 // backup made, which the caller has just written, stays even if others have later names because the clock was wrong. Backups that can't be read do
 // not count, and stay; while there are any, no contents are removed, because they may be theirs.
 func (f *Folder) Prune(keep int, made string) (removed []string, err error) {
-	list, err := f.List()
+	names, err := f.List()
 	if err != nil {
 		return nil, err
 	}
-	var whole, left []Found
-	for _, found := range list {
-		if found.Err == nil {
-			whole = append(whole, found)
+	if at := slices.Index(names, made); at >= 0 {
+		names = append(slices.Delete(names, at, at+1), made)
+	}
+	wanted := contents{sums: map[string]bool{}}
+	var excess []string
+	for _, name := range slices.Backward(names) {
+		m, err := f.Read(name)
+		switch {
+		case err != nil:
+			wanted.unknown = true
+		case keep > 0 || name == made:
+			keep--
+			wanted.add(m)
+		default:
+			excess = append(excess, name)
 		}
 	}
-	excess := len(whole) - keep
-	for _, old := range whole {
-		if excess <= 0 || old.Name == made {
-			left = append(left, old)
-			continue
+	for _, name := range slices.Backward(excess) {
+		if err := f.root.Remove(name + manifestSuffix); err != nil {
+			return removed, fmt.Errorf("removing the backup %s: %w", name, err)
 		}
-		if err := f.root.Remove(old.Name + manifestSuffix); err != nil {
-			return removed, fmt.Errorf("removing the backup %s: %w", old.Name, err)
-		}
-		removed = append(removed, old.Name)
-		excess--
+		removed = append(removed, name)
 	}
 	if len(removed) == 0 {
 		return nil, nil
@@ -42,7 +48,7 @@ func (f *Folder) Prune(keep int, made string) (removed []string, err error) {
 	if err := wholefile.SyncFolder(f.path); err != nil { // a manifest must not come back without its contents
 		return removed, fmt.Errorf("removing backups: %w", err)
 	}
-	if err := f.sweep(left, len(whole) < len(list)); err != nil {
+	if err := f.sweep(wanted); err != nil {
 		return removed, fmt.Errorf("removing what no backup has: %w", err)
 	}
 	return removed, nil
@@ -53,27 +59,38 @@ func (f *Folder) clean() error {
 	if err := f.root.RemoveAll(unfinished); err != nil {
 		return err
 	}
-	list, err := f.List()
+	names, err := f.List()
 	if err != nil {
 		return err
 	}
-	damaged := false
-	for _, found := range list {
-		damaged = damaged || found.Err != nil
+	wanted := contents{sums: map[string]bool{}}
+	for _, name := range names {
+		m, err := f.Read(name)
+		if err != nil { // other contents may be its own
+			return nil //nolint:nilerr // the backup is listed as damaged
+		}
+		wanted.add(m)
 	}
-	return f.sweep(list, damaged)
+	return f.sweep(wanted)
 }
 
-// sweep removes the contents that no backup in list uses. If there are others, whose contents are not known, it removes none.
-func (f *Folder) sweep(list []Found, others bool) error {
-	if others {
-		return nil
+// contents are those of some backups.
+type contents struct {
+	sums    map[string]bool
+	unknown bool // there are backups that can't be read, and any contents may be theirs
+}
+
+// add adds the contents of a backup.
+func (c contents) add(m *Manifest) {
+	for _, file := range m.Files {
+		c.sums[file.SHA256] = true
 	}
-	wanted := map[string]bool{}
-	for _, found := range list {
-		for _, file := range found.Manifest.Files {
-			wanted[file.SHA256] = true
-		}
+}
+
+// sweep removes all contents but the wanted ones.
+func (f *Folder) sweep(wanted contents) error {
+	if wanted.unknown {
+		return nil
 	}
 	folders, err := f.names(objects)
 	if err != nil {
@@ -85,7 +102,7 @@ func (f *Folder) sweep(list []Found, others bool) error {
 			return err
 		}
 		for _, name := range names {
-			if !wanted[name] && isSum(name) && strings.HasPrefix(name, folder) {
+			if !wanted.sums[name] && isSum(name) && strings.HasPrefix(name, folder) {
 				if err := f.root.Remove(objectPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}

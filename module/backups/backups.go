@@ -132,13 +132,13 @@ func (b *Backups) List(ctx context.Context, path string, verify bool, report Pro
 		return nil, err
 	}
 	defer release()
-	found, err := folder.List()
+	names, err := folder.List()
 	if err != nil {
 		return nil, err
 	}
 	out := &adminapi.Backups{Backups: []adminapi.Backup{}}
-	for _, f := range found {
-		one, err := look(ctx, folder, f, verify, report)
+	for _, name := range names {
+		one, err := look(ctx, folder, name, verify, report)
 		if err != nil {
 			return nil, err
 		}
@@ -148,17 +148,17 @@ func (b *Backups) List(ctx context.Context, path string, verify bool, report Pro
 }
 
 // look describes a backup and checks whether it is whole.
-func look(ctx context.Context, folder *backup.Folder, f backup.Found, verify bool, report Progress) (adminapi.Backup, error) {
-	if f.Err != nil {
-		return adminapi.Backup{Name: f.Name, Damage: f.Err.Error()}, nil //nolint:nilerr // the answer reports it
+func look(ctx context.Context, folder *backup.Folder, name string, verify bool, report Progress) (adminapi.Backup, error) {
+	m, err := folder.Read(name)
+	if err != nil {
+		return adminapi.Backup{Name: name, Damage: err.Error()}, nil //nolint:nilerr // the answer reports it
 	}
-	one := describe(f.Manifest)
-	var err error
+	one := describe(m)
 	if verify {
-		c := counter{report: report, doing: "verifying " + f.Name, total: one.Bytes}
-		err = folder.Check(ctx, f.Manifest, c.add)
+		c := counter{report: report, doing: "verifying " + name, total: one.Bytes}
+		err = folder.Check(ctx, m, c.add)
 	} else {
-		for _, file := range f.Manifest.Files {
+		for _, file := range m.Files {
 			if err = folder.Stat(file); err != nil {
 				break
 			}
@@ -190,14 +190,14 @@ func describe(m *backup.Manifest) adminapi.Backup {
 // find reads the manifest of the named backup, or of the newest.
 func find(folder *backup.Folder, name string) (*backup.Manifest, error) {
 	if name == "" {
-		list, err := folder.List()
+		names, err := folder.List()
 		if err != nil {
 			return nil, err
 		}
-		if len(list) == 0 {
+		if len(names) == 0 {
 			return nil, refused("%s: %w", folder.Path(), backup.ErrNone)
 		}
-		name = list[len(list)-1].Name
+		name = names[len(names)-1]
 	}
 	m, err := folder.Read(name)
 	if err != nil {

@@ -127,13 +127,13 @@ func (b *Backups) thaw(frozen string) error {
 
 // newest returns the newest readable backup; nil for none.
 func newest(folder *backup.Folder) *backup.Manifest {
-	list, err := folder.List()
+	names, err := folder.List()
 	if err != nil {
 		return nil // Begin reports it
 	}
-	for _, found := range slices.Backward(list) {
-		if found.Err == nil {
-			return found.Manifest
+	for _, name := range slices.Backward(names) {
+		if m, err := folder.Read(name); err == nil {
+			return m
 		}
 	}
 	return nil
