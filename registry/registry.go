@@ -251,6 +251,14 @@ func (r *Registry) TryLock(ctx context.Context, name, holder string) (others boo
 	return r.store.TryLock(ctx, name, holder)
 }
 
+// CheckLocks returns an error if another caller may have got one of the locks since this registry took them: see [LockChecker].
+func (r *Registry) CheckLocks(ctx context.Context, names []string) error {
+	if c, ok := r.store.(LockChecker); ok {
+		return c.CheckLocks(ctx, names)
+	}
+	return nil
+}
+
 // Keep keeps data under a name, in place of what was there: see [Store.Keep].
 func (r *Registry) Keep(ctx context.Context, name string, data []byte) error {
 	return r.store.Keep(ctx, name, data)

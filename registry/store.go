@@ -39,6 +39,12 @@ type Store interface {
 	Close() error
 }
 
+// LockChecker is a Store that can lose a lock while it is held, for example with its connection.
+type LockChecker interface {
+	// CheckLocks returns an error if another caller may have got one of the locks since this store took them. The caller holds them all.
+	CheckLocks(ctx context.Context, names []string) error
+}
+
 // Kind is a kind of records.
 type Kind string
 

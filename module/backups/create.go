@@ -159,7 +159,7 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	if s.journal, err = w.Stage(journalFolder); err != nil {
 		return nil, err
 	}
-	release, err := b.Shards.Main().Hold(ctx, b.projects())
+	release, check, err := b.Shards.Main().Hold(ctx, b.projects())
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +177,9 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	s.Waiting = b.Journal.Stats().Events
 	if err := b.freezeTables(ctx, s, order.ClickHouseTo); err != nil {
 		return nil, err
+	}
+	if err := check(ctx); err != nil {
+		return nil, fmt.Errorf("another server may have written during the backup: %w", err)
 	}
 	for _, p := range b.Registry.Snapshot().Projects() {
 		project := backup.Project{ID: p.ID, Name: p.Name}

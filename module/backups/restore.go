@@ -152,7 +152,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.Registry.Examine(ctx, filepath.Join(scratch, registryFolder)); err != nil {
 		return &RefusedError{err}
 	}
-	release, err := r.Shards.Main().Hold(ctx, nil)
+	release, _, err := r.Shards.Main().Hold(ctx, nil)
 	if err != nil {
 		return err
 	}

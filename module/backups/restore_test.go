@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -361,5 +362,42 @@ func TestNewerMembers(t *testing.T) {
 	static := registry.CohortFields{Static: registry.To(true)}
 	if made, err := to.Registry.CreateCohort(t.Context(), registry.NewCohort{Project: 1, CohortFields: static}, time.Now()); err != nil || made.ID != 3 {
 		t.Errorf("the next cohort is %+v, %v, want 3", made, err)
+	}
+}
+
+// TestLostLocks: a backup during which another server could write, because the connection with the locks was lost, fails and leaves nothing.
+func TestLostLocks(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	b, other := startOn(t, storeOf(t, dsn)), startOn(t, storeOf(t, dsn))
+	create(t, b, "backed up")
+	folder := filepath.Join(t.TempDir(), "backups")
+	_, err := b.Create(t.Context(), adminapi.NewBackup{Folder: folder}, func(doing string, _, _ int64) {
+		if doing != "holding events and imports" {
+			return
+		}
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		if _, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`); err != nil {
+			t.Error(err)
+		}
+		release, _, err := other.Shards.Main().Hold(t.Context(), []int64{1})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		release()
+	})
+	if !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "another server may have written") {
+		t.Errorf("the backup gives %v", err)
+	}
+	if _, err := b.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Errorf("the next backup gives %v", err)
+	}
+	if list, err := b.List(t.Context(), folder, true, quiet); err != nil || len(list.Backups) != 1 {
+		t.Errorf("the backups are %+v, %v, want one", list, err)
 	}
 }

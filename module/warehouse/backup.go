@@ -11,10 +11,11 @@ import (
 const writers = 1 << 30
 
 // Hold waits for the batches of all projects that are being written, and lets no new one begin until release is called. Events captured in the
-// meantime wait in their log. Servers that share the registry are held too, for the given projects.
-func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(), err error) {
+// meantime wait in their log. Servers that share the registry are held too, for the given projects: unless check returns an error, they have written
+// nothing since.
+func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(), check func(context.Context) error, err error) {
 	if err := w.gate.Acquire(ctx, writers); err != nil {
-		return nil, fmt.Errorf("waiting for what is being written: %w", context.Cause(ctx))
+		return nil, nil, fmt.Errorf("waiting for what is being written: %w", context.Cause(ctx))
 	}
 	releases := []func(){func() { w.gate.Release(writers) }}
 	release = func() {
@@ -22,18 +23,19 @@ func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(),
 			r()
 		}
 	}
-	if w.shared == nil || w.ingest.Alone {
-		return release, nil
+	if w.shared == nil || w.ingest.Alone || len(projects) == 0 {
+		return release, func(context.Context) error { return nil }, nil
 	}
+	var names []string
 	for _, project := range projects {
 		unlock, err := w.lock(ctx, project)
 		if err != nil {
 			release()
-			return nil, err
+			return nil, nil, err
 		}
-		releases = append(releases, unlock)
+		releases, names = append(releases, unlock), append(names, people(project))
 	}
-	return release, nil
+	return release, func(ctx context.Context) error { return w.shared.CheckLocks(ctx, names) }, nil
 }
 
 // ForgetPeople records that any of a project's people and events may have changed.

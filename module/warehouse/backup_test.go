@@ -24,7 +24,7 @@ func TestHoldSeesOthers(t *testing.T) {
 	b.capture(t, fmt.Sprintf(
 		`{"event":"$merge_dangerously","distinct_id":"ann","timestamp":"2024-03-04T11:00:00Z","uuid":%q,"properties":{"alias":"bob"}}`, uuid.NewString(),
 	))
-	release, err := a.Hold(t.Context(), []int64{a.project})
+	release, _, err := a.Hold(t.Context(), []int64{a.project})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestTaking(t *testing.T) {
 			t.Errorf("after the batch the project holds %d places", held)
 		}
 
-		release, err := w.Hold(t.Context(), nil)
+		release, _, err := w.Hold(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

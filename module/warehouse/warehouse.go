@@ -53,6 +53,8 @@ type Warehouse struct {
 type Shared interface {
 	// Lock takes a lock that has one holder at a time. others reports whether another holder may have had it since this one.
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	// CheckLocks returns an error if another holder may have got one of the locks since they were taken here.
+	CheckLocks(ctx context.Context, names []string) error
 	// Keep stores data under a name, and Kept returns it.
 	Keep(ctx context.Context, name string, data []byte) error
 	Kept(ctx context.Context, name string) ([]byte, error)

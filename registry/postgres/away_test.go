@@ -413,15 +413,27 @@ func TestLostSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, releaseSecond, err := one.Lock(t.Context(), "people-2", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer releaseSecond()
 	if err := one.Keep(t.Context(), "people-1", []byte("before")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connect(t, dsn).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`); err != nil {
 		t.Fatal(err)
 	}
+	check := func() error { return one.CheckLocks(t.Context(), []string{"people-1", "people-2"}) }
+	if err := check(); err != nil {
+		t.Errorf("a lost lock that nobody has taken: %v", err)
+	}
 	others, releaseOther, err := other.Lock(t.Context(), "people-1", "other")
 	if err != nil || !others {
 		t.Fatalf("the lock of a lost connection: others %t, %v", others, err)
+	}
+	if err := check(); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("a lost lock that another one has: %v", err)
 	}
 	for _, data := range []string{"after", ""} {
 		if err := one.Keep(t.Context(), "people-1", []byte(data)); err == nil {

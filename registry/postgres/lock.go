@@ -237,6 +237,32 @@ func (l *locks) close() {
 // errLockLost says that another node has got the lock in the meantime.
 var errLockLost = errors.New("the connection that had its lock was lost, and another node has it now")
 
+// Interface guard.
+var _ registry.LockChecker = (*Store)(nil)
+
+// CheckLocks implements registry.LockChecker. A lost lock that nobody has taken since counts as held: whoever takes it later changes its number first.
+func (s *Store) CheckLocks(ctx context.Context, names []string) error {
+	const doing = "checking locks"
+	turns := make([]int64, len(names))
+	for i, name := range names {
+		turns[i], _ = s.locks.turnOf(name) // 0, which no lock has, if it was lost
+	}
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return s.callerError(ctx, doing, err)
+	}
+	defer conn.Release()
+	limited, cancel := context.WithTimeout(ctx, longPatience)
+	defer cancel()
+	var held int
+	err = conn.QueryRow(limited, `SELECT count(*) FROM analytics_locks JOIN unnest($1::text[], $2::bigint[]) AS mine (name, turn) USING (name, turn)`,
+		names, turns).Scan(&held)
+	if err == nil && held < len(names) {
+		return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, errLockLost)
+	}
+	return s.callerError(ctx, doing, err)
+}
+
 // Keep implements registry.Store. What a lock of this name protects is kept only if nobody else has got the lock in the meantime.
 func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	doing := "keeping " + name
