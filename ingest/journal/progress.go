@@ -150,7 +150,7 @@ type Taken struct {
 }
 
 // Next returns entries that are not delivered, oldest first: as many as fit into maxBytes of data, and at least one if there is one. It looks at those after
-// and up to the given IDs for which wanted returns true, and does not wait for more. Damage is treated as by Read.
+// and up to the given IDs for which wanted returns true (nil: at all of them), and does not wait for more. Damage is treated as by Read.
 func (j *Journal) Next(after, upTo uint64, maxBytes int, wanted func(project int64, id uint64) bool) (Taken, error) {
 	b := batch{after: after, upTo: upTo, room: int64(maxBytes), wanted: wanted}
 	changed, err := j.read(&b)

@@ -83,7 +83,7 @@ type batch struct {
 	entries []Entry
 	after   uint64                              // the last entry seen
 	upTo    uint64                              // the last entry to look at
-	wanted  func(project int64, id uint64) bool // nil for Read
+	wanted  func(project int64, id uint64) bool // nil for all
 	room    int64                               // bytes
 	full    bool
 	damaged bool

@@ -459,12 +459,15 @@ func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, waiting.Close()) }()
-	for last := uint64(0); waiting.Stats().Entries > 0; {
-		entries, err := waiting.Read(ctx, last, 16<<20)
+	for last := uint64(0); ; {
+		next, err := waiting.Next(last, math.MaxUint64, 16<<20, nil)
 		if err != nil {
 			return fmt.Errorf("reading events that waited: %w", err)
 		}
-		for _, e := range entries {
+		if len(next.Entries) == 0 { // all that is left is damaged, and was set aside
+			break
+		}
+		for _, e := range next.Entries {
 			if err := r.Journal.Append(ctx, e); err != nil {
 				return fmt.Errorf("restoring events that waited: %w", err)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -399,5 +401,45 @@ func TestLostLocks(t *testing.T) {
 	}
 	if list, err := b.List(t.Context(), folder, true, quiet); err != nil || len(list.Backups) != 1 {
 		t.Errorf("the backups are %+v, %v, want one", list, err)
+	}
+}
+
+// TestDamagedWaitingEvents: waiting events that are damaged do not keep a restore from ending. They are set aside, and the others are restored.
+func TestDamagedWaitingEvents(t *testing.T) {
+	for _, whole := range []int64{0, 1} {
+		t.Run(fmt.Sprint(whole, " whole"), func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "backups")
+			from := start(t)
+			create(t, from, "backed up")
+			for range whole + 1 {
+				if err := from.Journal.Append(t.Context(), journal.Entry{Project: 1, Arrived: time.Now(), Events: 1, Data: []byte("waiting")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			segments, err := filepath.Glob(filepath.Join(from.DataDir, "journal", "*.zst"))
+			if err != nil || len(segments) != 1 {
+				t.Fatalf("the segments are %v, %v", segments, err)
+			}
+			content, err := os.ReadFile(segments[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[len(content)-1] ^= 1
+			if err := os.WriteFile(segments[0], content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+				t.Fatal(err)
+			}
+			to := start(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := to.Restore(ctx, adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+				t.Fatal(err)
+			}
+			if got := to.Journal.Stats(); got.Events != whole || got.Aside != 1 {
+				t.Errorf("after it, %d events wait, and %d files are set aside", got.Events, got.Aside)
+			}
+		})
 	}
 }
