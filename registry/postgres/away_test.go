@@ -405,6 +405,47 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
+// TestNoRoomForLocks: a server that has no room for more locks is named as the reason, and those that are held stay.
+func TestNoRoomForLocks(t *testing.T) {
+	server, err := postgrestest.Start("-c", "max_locks_per_transaction=10", "-c", "max_connections=10")
+	if errors.Is(err, postgrestest.ErrMissing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn := server.Database(t)
+	one, other := open(t, dsn), open(t, dsn)
+	_, release, err := other.Lock(t.Context(), "opens-its-connection", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	var held []func()
+	for err == nil && len(held) < 20_000 {
+		if _, release, err = one.Lock(t.Context(), fmt.Sprintf("people-%d", len(held)), "one"); err == nil {
+			held = append(held, release)
+		}
+	}
+	if !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "raise PostgreSQL's max_locks_per_transaction") {
+		t.Errorf("after %d locks: %v", len(held), err)
+	}
+	for _, release := range held[len(held)/2:] {
+		release()
+	}
+	if _, _, err := other.TryLock(t.Context(), "people-0", "other"); !errors.Is(err, registry.ErrHeld) {
+		t.Errorf("a lock that is held, for another: %v", err)
+	}
+	for _, release := range held[:len(held)/2] {
+		release()
+	}
+}
+
 // TestLostSession: a store that has lost a lock with its connection keeps nothing more once another one has the lock.
 func TestLostSession(t *testing.T) {
 	dsn := postgrestest.DSN(t)

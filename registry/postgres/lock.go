@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -86,7 +87,7 @@ func taking(name string) string { return "taking the lock " + name }
 func (s *Store) inTurn(ctx context.Context, turn <-chan struct{}, name, holder string) (others bool, release func(), err error) {
 	session, others, err := s.locks.try(ctx, name, holder)
 	if session == nil {
-		return false, nil, err
+		return false, nil, explainFull(err)
 	}
 	return others, func() {
 		s.locks.release(name, session)
@@ -125,7 +126,7 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 	if err == nil {
 		err = ask()
 	}
-	if err != nil && used { // the session may have ended since it was last used
+	if err != nil && used && l.conn.IsClosed() { // the session ended since it was last used; another one begins without its locks
 		if err = l.reconnect(ctx); err == nil {
 			err = ask()
 		}
@@ -146,6 +147,14 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 	}
 	l.hold(name, turn)
 	return l.conn, others, nil
+}
+
+// explainFull says what to do about an error if it is that the server has no room for more locks.
+func explainFull(err error) error {
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == "53200" {
+		return fmt.Errorf("%w: if it has no room for more locks, raise PostgreSQL's max_locks_per_transaction, as docs/nodes.md says", err)
+	}
+	return err
 }
 
 // hold notes that this store has a lock.
