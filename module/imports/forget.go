@@ -73,6 +73,43 @@ func (s *Service) forgetGone() {
 	}
 }
 
+// forgetOld forgets imports that ended long ago, and ends those whose data is gone.
+func (s *Service) forgetOld() {
+	all, err := s.all(recordFile)
+	if err != nil {
+		return // looking for work logs it
+	}
+	kept := map[int64]int{}
+	for _, one := range all {
+		var err error
+		if !one.ended() {
+			err = s.endLost(one)
+		} else if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
+			err = s.Delete(one.Project, one.ID)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			s.config.Logger.Error("forgetting an import", zap.String("import", one.ID), zap.Error(err))
+		}
+	}
+}
+
+// endLost ends an import that has not ended if its data is gone, so that it can't begin.
+func (s *Service) endLost(one *Import) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[one.ID] != nil {
+		return nil
+	}
+	now, err := s.Get(one.Project, one.ID)
+	if err != nil || now.ended() {
+		return err
+	}
+	if _, err := os.Stat(s.file(one.Project, one.ID, dataFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return s.finish(now, Failed, "The server has lost the file. Import it again.")
+}
+
 // EraseReasons erases from the records of a project's ended imports the texts that may quote the file: why lines were bad and why the import failed.
 // The numbers stay.
 func (s *Service) EraseReasons(project int64) error {

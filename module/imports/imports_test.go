@@ -3,6 +3,7 @@ package imports_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -393,6 +395,77 @@ func TestRemains(t *testing.T) {
 	}
 	done()
 	gone(spool.Name())
+}
+
+// TestIdle: neither looking for work nor an upload reads the records of imports that have ended.
+func TestIdle(t *testing.T) {
+	folder := t.TempDir()
+	core, logs := observer.New(zap.ErrorLevel)
+	s, err := imports.New(imports.Config{Folder: folder, Logger: zap.New(core), Run: new(runner).run, Pause: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	until(t, s, add(t, s, 1, "good"), imports.Completed)
+	if err := os.WriteFile(filepath.Join(folder, "1", "damaged.json"), nil, 0o600); err != nil { // which is logged when it is read
+		t.Fatal(err)
+	}
+	until(t, s, add(t, s, 1, "good"), imports.Completed)
+	if all := logs.All(); len(all) > 0 {
+		t.Errorf("it logged %+v", all)
+	}
+	if all, err := s.List(1); err != nil || len(all) != 2 || logs.Len() != 1 {
+		t.Errorf("%d imports, %v, and %d messages", len(all), err, logs.Len())
+	}
+}
+
+// TestForgotten: of each project's imports that have ended, the newest 100 are remembered, for a week. One whose data is gone ends.
+func TestForgotten(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(status imports.Status, created, finished time.Time) string {
+		t.Helper()
+		one := imports.Import{Request: imports.Request{Project: 1}, ID: uuid.NewString(), Status: status, CreatedAt: created}
+		if !finished.IsZero() {
+			one.FinishedAt = &finished
+		}
+		text, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "1", one.ID+".json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return one.ID
+	}
+	now := time.Now()
+	excess := write(imports.Completed, now.Add(-3*time.Hour), now)
+	for range 99 {
+		write(imports.Completed, now.Add(-2*time.Hour), now)
+	}
+	old := write(imports.Completed, now.Add(-time.Hour), now.Add(-8*24*time.Hour))
+	lost := write(imports.Waiting, now, time.Time{})
+	s := open(t, folder, &runner{})
+	until(t, s, &imports.Import{Request: imports.Request{Project: 1}, ID: lost}, imports.Failed)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		all, err := s.List(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 100 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d imports are remembered", len(all))
+		}
+	}
+	for name, id := range map[string]string{"the oldest": excess, "one that ended long ago": old} {
+		if _, err := s.Get(1, id); !errors.Is(err, imports.ErrNotFound) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
 }
 
 // TestDamagedRecords: unreadable records, as after a power failure, are left out, and hold up nothing.

@@ -55,11 +55,11 @@ func read(name string) (*Import, error) {
 
 // List returns the imports of a project, newest first.
 func (s *Service) List(project int64) ([]*Import, error) {
-	return s.listed(s.folder(project))
+	return s.listed(s.folder(project), recordFile)
 }
 
-// listed returns the imports in a folder. It leaves out those that can't be read, and logs each once.
-func (s *Service) listed(folder string) ([]*Import, error) {
+// listed returns the imports in a folder that have a file of a kind, newest first. It leaves out those that can't be read, and logs each once.
+func (s *Service) listed(folder, kind string) ([]*Import, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -69,10 +69,11 @@ func (s *Service) listed(folder string) ([]*Import, error) {
 	}
 	var all []*Import
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), recordFile) {
+		id, found := strings.CutSuffix(e.Name(), kind)
+		if !found {
 			continue
 		}
-		name := filepath.Join(folder, e.Name())
+		name := filepath.Join(folder, id+recordFile)
 		one, err := read(name)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -94,8 +95,14 @@ func Sort(all []*Import) {
 	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
-// all returns the imports of all projects, newest first.
-func (s *Service) all() ([]*Import, error) {
+// queued returns the imports of all projects that have not ended, newest first. Only these have data, so it reads no records of others.
+func (s *Service) queued() ([]*Import, error) {
+	all, err := s.all(dataFile)
+	return slices.DeleteFunc(all, (*Import).ended), err
+}
+
+// all returns the imports of all projects that have a file of a kind, newest first.
+func (s *Service) all(kind string) ([]*Import, error) {
 	folders, err := os.ReadDir(s.config.Folder)
 	if err != nil {
 		return nil, fmt.Errorf("listing imports: %w", err)
@@ -105,7 +112,7 @@ func (s *Service) all() ([]*Import, error) {
 		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
 			continue
 		}
-		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()))
+		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()), kind)
 		if err != nil {
 			return nil, err
 		}

@@ -57,6 +57,7 @@ func (s *Service) work(ctx context.Context) {
 	for cleaned := (time.Time{}); ctx.Err() == nil; {
 		if time.Since(cleaned) > cleanEvery*s.config.Pause {
 			s.clean()
+			s.forgetOld()
 			cleaned = time.Now()
 		}
 		s.forgetGone()
@@ -135,26 +136,17 @@ func abandoned(name string) bool {
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
-// next returns the import that has waited for longest, of a project with none running; nil if there is none. It forgets old imports.
+// next returns the import that has waited for longest, of a project with none running; nil if there is none.
 func (s *Service) next() *Import {
-	all, err := s.all()
+	queued, err := s.queued()
 	if err != nil {
 		s.config.Logger.Error("looking for imports", zap.Error(err))
 		return nil
 	}
 	var next *Import
-	kept := map[int64]int{}
-	for _, one := range all {
-		if !one.ended() {
-			if !s.isBusy(one.Project) {
-				next = one
-			}
-			continue
-		}
-		if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
-			if err := s.Delete(one.Project, one.ID); err != nil && !errors.Is(err, ErrNotFound) {
-				s.config.Logger.Error("forgetting an import", zap.Error(err))
-			}
+	for _, one := range queued {
+		if !s.isBusy(one.Project) {
+			next = one
 		}
 	}
 	if next == nil {

@@ -70,15 +70,12 @@ func (s *Service) exit(up *upload) {
 func (s *Service) reserve(up *upload, needed, more int64) error {
 	s.mu.Lock() // an upload that ended meanwhile would be neither among the files nor among the uploads
 	defer s.mu.Unlock()
-	all, err := s.all()
+	queued, err := s.queued()
 	if err != nil {
 		return err
 	}
 	places, size, own := 0, needed+s.spooled(), needed
-	for _, one := range all {
-		if one.ended() {
-			continue
-		}
+	for _, one := range queued {
 		size += one.Size
 		if one.Project == up.project {
 			places++
