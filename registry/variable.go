@@ -282,6 +282,9 @@ func (v *Variable) finish(check VariableCheck) error {
 		return err
 	}
 	v.IsMulti = v.IsMulti && v.Type == VariableList // only a list can have several values
+	if v.Type == VariableList && v.Default == "" {  // what PostHog stores for a list without a default
+		v.Default = nil
+	}
 	if check != nil {
 		return check(v)
 	}

@@ -131,9 +131,9 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // out: another zone or mode of a function.
 const meaning = 1
 
-// mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version, the time and what the
-// query depends on in the project. The project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
-// keeps events, and whether the table has every value of the breakdowns: in the SQL, that is only a number.
+// mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version, the time and what the query
+// depends on in the project. The project's time zone and first day of the week are included, because times are truncated by them, and so is the time from
+// which the project keeps events, and whether the table has every value of the breakdowns: in the SQL, that is only a number.
 func (p *Plan) mark(db *schema.Database) string {
 	sql := numbers.ReplaceAllLiteralString(p.Fill.SQL, "0")
 	text := fmt.Sprintf("%d\n%s\n%v\n%s\n%s %d", meaning, sql, fieldsText(p.fields), p.Execution, db.Zone(), db.WeekStart)

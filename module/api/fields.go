@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -66,6 +67,22 @@ func Change[T any](f *Fields, name string) registry.Field[T] {
 		return registry.Field[T]{}
 	}
 	return registry.To(value)
+}
+
+// Text is Change for a text that a person writes, such as a name: like PostHog, it drops white space around it.
+func Text(f *Fields, name string) registry.Field[string] {
+	field := Change[string](f, name)
+	field.Value = strings.TrimSpace(field.Value)
+	return field
+}
+
+// TextOrNull is Text for a text that may be null.
+func TextOrNull(f *Fields, name string) registry.Field[*string] {
+	field := Change[*string](f, name)
+	if field.Value != nil {
+		field.Value = new(strings.TrimSpace(*field.Value))
+	}
+	return field
 }
 
 // Fail records the mistake in a field, unless there was one before.

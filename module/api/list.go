@@ -201,6 +201,17 @@ func (in *Input) JSONParam(name string, into any) (bool, error) {
 	return true, nil
 }
 
+// CompareBools puts false before true.
+func CompareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
 // SetOf returns the set of a list's items.
 func SetOf[T comparable](list []T) map[T]bool {
 	set := make(map[T]bool, len(list))

@@ -27,10 +27,22 @@ func TestDefinitions(t *testing.T) {
 		{"event_definitions/", []any{"closed", "sign up", "$pageview"}},
 		{"event_definitions/?ordering=-last_seen_at", []any{"sign up", "closed", "$pageview"}},
 		{"event_definitions/?ordering=name&limit=2&offset=1", []any{"closed", "sign up"}},
+		{"event_definitions/?ordering=age", []any{"closed", "sign up", "$pageview"}},
+		{"event_definitions/?ordering=-last_seen_at::date,-name", []any{"sign up", "closed", "$pageview"}},
+		{"event_definitions/?ordering=created_at&ordering=name", []any{"$pageview", "sign up", "closed"}},
 		{"event_definitions/?search=UP%20sign", []any{"sign up"}},
+		{"event_definitions/?search=e", []any{"closed", "$pageview"}},
+		{"event_definitions/?event_type=event_custom", []any{"closed", "sign up"}},
+		{"event_definitions/?event_type=event_posthog", []any{"$pageview"}},
+		{"event_definitions/?names=closed,none&names=$pageview", []any{"closed", "$pageview"}},
+		{"event_definitions/?excluded_properties=%5B%22closed%22%5D", []any{"sign up", "$pageview"}},
+		{"event_definitions/?tags=%5B%22none%22%5D", []any{}},
+		{"event_definitions/?exclude_stale=true", []any{}},
 		{"event_definitions/?search=nothing", []any{}},
 		{"property_definitions/?limit=50&offset=0&type=event&exclude_hidden=true", []any{"$browser", "$feature/beta", "ms", "path", "plan"}},
 		{"property_definitions/?event_names=%5B%22sign%20up%22%5D&exclude_core_properties=true&filter_by_event_names=true&is_feature_flag=false&type=event", []any{"plan"}},
+		{"property_definitions/?event_names=%5B%22sign%20up%22%5D", []any{"$feature/beta", "plan", "$browser", "ms", "path"}},
+		{"property_definitions/?is_numerical=false", []any{"$browser", "$feature/beta", "ms", "path", "plan"}},
 		{"property_definitions/?event_names=%5B%22it's%22%5D&filter_by_event_names=true", []any{}},
 		{"property_definitions/?is_feature_flag=true", []any{"$feature/beta"}},
 		{"property_definitions/?is_numerical=true", []any{"ms"}},
@@ -67,7 +79,7 @@ func TestDefinitions(t *testing.T) {
 		t.Errorf("no group types are %s", answer.Raw)
 	}
 	for path, attr := range map[string]string{
-		"event_definitions/?ordering=age": "ordering", "property_definitions/?type=thing": "type", "property_definitions/?type=group": "group_type_index",
+		"event_definitions/?event_type=thing": "event_type", "property_definitions/?type=thing": "type", "property_definitions/?type=group": "group_type_index",
 		"property_definitions/?group_type_index=1": "group_type_index", "property_definitions/?event_names=x": "event_names",
 	} {
 		if answer := all.Do(t, http.MethodGet, path, nil); answer.Status != http.StatusBadRequest || fmt.Sprint(answer.Body["attr"]) != attr {

@@ -20,6 +20,7 @@ func TestActionMistakes(t *testing.T) {
 	w.NewAction(t, `{"name": "taken", "steps": [{"event": "a"}]}`)
 	step := func(fields string) string { return `{"steps": [{"event": "a"}, {` + fields + `}]}` }
 	for _, tt := range []struct{ name, body, code, attr, detail string }{
+		{"a taken name with blanks", `{"name": " taken "}`, "unique", "name", "This project already has an action with this name, ID 1"},
 		{"a taken name", `{"name": "taken"}`, "unique", "name", "This project already has an action with this name, ID 1"},
 		{"a blank name", `{"name": " "}`, "blank", "name", "This field may not be blank."},
 		{"a long name", `{"name": "` + strings.Repeat("x", 401) + `"}`, "max_length", "name", "Ensure this field has no more than 400 characters."},
@@ -59,7 +60,7 @@ func TestActionMistakes(t *testing.T) {
 			for _, method := range []string{http.MethodPost, http.MethodPatch} {
 				target := apitest.ActionsPath
 				if method == http.MethodPatch {
-					if target += "1/"; tt.name == "a taken name" {
+					if target += "1/"; tt.code == "unique" { // its own
 						continue
 					}
 				}

@@ -18,7 +18,7 @@ func readFields(in *api.Input) (registry.ActionFields, error) {
 	}
 	r := &api.Fields{All: all}
 	f := registry.ActionFields{
-		Name: api.Change[*string](r, "name"), Description: api.Change[string](r, "description"), Tags: api.Change[[]string](r, "tags"),
+		Name: api.TextOrNull(r, "name"), Description: api.Text(r, "description"), Tags: api.Change[[]string](r, "tags"),
 		PostToSlack: api.Change[bool](r, "post_to_slack"), SlackMessageFormat: api.Change[string](r, "slack_message_format"),
 		Steps: readSteps(r), Deleted: api.Change[bool](r, "deleted"), Pinned: pinned(r),
 	}

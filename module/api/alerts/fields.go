@@ -29,7 +29,7 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	whole := in.Method != http.MethodPatch
 	r := &api.Fields{All: all}
 	f.Insight = insightField(c, r, whole)
-	f.Name = api.Change[string](r, "name")
+	f.Name = api.Text(r, "name")
 	f.Subscribers = usersField(c, r, whole)
 	thresholdFields(r, &f, whole)
 	f.Condition, f.Enabled, f.Config = anyField(r, "condition"), api.Change[bool](r, "enabled"), anyField(r, "config")

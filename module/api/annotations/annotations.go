@@ -138,7 +138,7 @@ func readFields(in *api.Input) (registry.AnnotationFields, error) {
 		return out, err
 	}
 	f := &api.Fields{All: all}
-	out.Content, out.Scope = api.Change[*string](f, "content"), api.Change[registry.AnnotationScope](f, "scope")
+	out.Content, out.Scope = api.TextOrNull(f, "content"), api.Change[registry.AnnotationScope](f, "scope")
 	out.Origin, out.Deleted = api.Change[string](f, "creation_type"), api.Change[bool](f, "deleted")
 	out.Insight, out.Dashboard = api.Change[*int64](f, "dashboard_item"), api.Change[*int64](f, "dashboard_id")
 	out.Hidden = api.Change[*bool](f, "hidden_in_user_interface")

@@ -18,7 +18,7 @@ func TestAnnotations(t *testing.T) {
 	_, both := w.NewKey(t, w.Project.ID, registry.Personal, "annotation:read", "insight:read")
 	const path = "/api/projects/1/annotations/"
 	for _, body := range []string{
-		`{"content": "Release", "date_marker": "2024-03-01", "scope": "project", "emoji": "x"}`,
+		`{"content": " Release of the app ", "date_marker": "2024-03-01", "scope": "project", "emoji": "x"}`,
 		fmt.Sprintf(`{"content": "Dip", "date_marker": "2024-03-02T10:00:00+02:00", "dashboard_item": %d, "hidden_in_user_interface": true, "creation_type": "GIT", "id": 77, "created_by": 5}`, i.ID),
 		`{"content": null, "date_marker": null, "scope": "organization"}`,
 	} {
@@ -27,7 +27,8 @@ func TestAnnotations(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]float64{
-		"": 3, "?search=RELEASE": 1, "?scope=insight": 1, "?scope=recording": 0, "?is_emoji=true": 1, "?is_emoji=no": 2, "?hidden_in_user_interface=YES": 1,
+		"": 3, "?search=RELEASE": 1, "?search=the,%20release": 1, "?search=release+nothing": 0, "?limit=0": 3,
+		"?scope=insight": 1, "?scope=recording": 0, "?is_emoji=true": 1, "?is_emoji=no": 2, "?hidden_in_user_interface=YES": 1,
 		"?hidden_in_user_interface=0": 2, "?date_from=2024-03-02": 1, "?date_to=2024-03-02T08:00:00Z": 2, "?date_from=2024-03-02T08:00:01Z": 0, "?limit=1": 3,
 	} {
 		if answer := w.SendAs(t, secret, "GET", path+query, ""); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "count") != want {

@@ -41,7 +41,7 @@ func readGiven(in *api.Input) (*given, error) {
 	}
 	r := &api.Fields{All: all}
 	g := &given{CohortFields: registry.CohortFields{
-		Name: api.Change[*string](r, "name"), Description: description(r), Static: api.Change[bool](r, "is_static"),
+		Name: api.TextOrNull(r, "name"), Description: description(r), Static: api.Change[bool](r, "is_static"),
 		Filters: raw(r, "filters"), Groups: raw(r, "groups"), Query: raw(r, "query"), Deleted: api.Change[bool](r, "deleted"),
 	}}
 	ids := staticIDs(r)
@@ -61,7 +61,7 @@ func readGiven(in *api.Input) (*given, error) {
 
 // description reads the description; null is empty.
 func description(r *api.Fields) registry.Field[string] {
-	field := api.Change[*string](r, "description")
+	field := api.TextOrNull(r, "description")
 	return registry.Field[string]{Value: api.Deref(field.Value), Given: field.Given}
 }
 

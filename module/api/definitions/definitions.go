@@ -85,7 +85,7 @@ func idOf(c *api.Caller, kind, name string) string {
 // readDefinition reads the writable fields of a definition. Like PostHog, it ignores others.
 func readDefinition(f *api.Fields) registry.DefinitionFields {
 	var out registry.DefinitionFields
-	out.Description, out.Tags = api.Change[*string](f, "description"), api.Change[[]string](f, "tags")
+	out.Description, out.Tags = api.TextOrNull(f, "description"), api.Change[[]string](f, "tags")
 	out.Hidden, out.Verified = api.Change[bool](f, "hidden"), api.Change[bool](f, "verified")
 	return out
 }

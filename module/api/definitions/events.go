@@ -1,11 +1,13 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
@@ -55,42 +57,129 @@ func withDefined(c *api.Caller, seen []contents.Event) []contents.Event {
 	return seen
 }
 
-// listEvents answers GET event_definitions/: events that were seen, the latest first, then the others.
+// listEvents answers GET event_definitions/.
 func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	order := in.URL.Query().Get("ordering")
-	by, ok := eventOrders[strings.TrimPrefix(order, "-")]
-	if !ok {
-		return nil, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
+	filter, err := readEventFilter(c, in)
+	if err != nil {
+		return nil, err
 	}
 	events, quotas, err := contents.Events(ctx, d.Executor, c)
 	if err != nil {
 		return &api.Response{Quotas: quotas}, err
 	}
 	events = withDefined(c, events)
-	slices.SortStableFunc(events, func(a, b contents.Event) int {
-		if strings.HasPrefix(order, "-") {
-			return by(b, a)
-		}
-		return by(a, b)
-	})
+	slices.SortFunc(events, filter.compare)
 	records := []eventRecord{}
 	for _, e := range events {
-		if !searched(in, e.Name) {
+		if !searched(in, e.Name) || !filter.keeps(e) {
 			continue
 		}
-		if r := recordEvent(c, e); !r.leftOut(in) {
+		if r := recordEvent(c, e); !r.leftOut(in) && filter.tagged(r.Tags) {
 			records = append(records, r)
 		}
 	}
 	return pageOf(in, records, quotas)
 }
 
-// eventOrders are the orders of events. The default is contents.LatestFirst, then by name.
-var eventOrders = map[string]func(a, b contents.Event) int{
-	"":             contents.LatestFirst,
-	"name":         func(a, b contents.Event) int { return strings.Compare(a.Name, b.Name) },
-	"last_seen_at": func(a, b contents.Event) int { return a.LastSeen.Compare(b.LastSeen) },
+// eventFilter says which events a caller requests.
+type eventFilter struct {
+	kind            string
+	names, leftOut  map[string]bool // names is nil for all
+	tagged          func(tags []string) bool
+	since           time.Time // events that were last seen before are left out; those that never were stay
+	shortNamesFirst bool
+	orders          []eventOrder
 }
+
+// staleAfter is how long ago an event was last seen that exclude_stale leaves out, as in PostHog.
+const staleAfter = 30 * 24 * time.Hour
+
+func readEventFilter(c *api.Caller, in *api.Input) (*eventFilter, error) {
+	given, err := in.Params()
+	if err != nil {
+		return nil, err
+	}
+	f := &eventFilter{kind: given.Get("event_type"), tagged: func([]string) bool { return true }}
+	switch f.kind {
+	case "", "event", "event_custom", "event_posthog":
+	case "all", "action_event": // of the events alone, as in PostHog
+	default:
+		return nil, api.Invalid("event_type", "invalid_input", "Not a valid event type. Use one of: event, event_custom, event_posthog.")
+	}
+	if names := strings.FieldsFunc(strings.Join(given["names"], ","), isComma); len(names) > 0 {
+		f.names = api.SetOf(names)
+	}
+	var names, tags []string
+	if _, err := in.JSONParam("excluded_properties", &names); err != nil {
+		return nil, err
+	}
+	f.leftOut = api.SetOf(names)
+	if _, err := in.JSONParam("tags", &tags); err != nil {
+		return nil, err
+	}
+	if len(tags) > 0 {
+		f.tagged = registry.HasTag(tags)
+	}
+	if api.IsTrue(given.Get("exclude_stale")) {
+		f.since = c.Start.Add(-staleAfter)
+	}
+	ordered := map[string]bool{}
+	for name := range strings.FieldsFuncSeq(strings.Join(given["ordering"], ","), isComma) {
+		column, descending := strings.CutPrefix(name, "-")
+		if by := eventOrders[column]; by != nil && !ordered[column] { // like PostHog, others are ignored; a column counts once
+			f.orders = append(f.orders, eventOrder{by, descending})
+			ordered[column] = true
+		}
+	}
+	f.shortNamesFirst = len(f.orders) == 0 && strings.TrimSpace(given.Get("search")) != ""
+	return f, nil
+}
+
+func isComma(c rune) bool { return c == ',' }
+
+// keeps reports whether the list has an event. Names of PostHog's own events begin with a dollar sign.
+func (f *eventFilter) keeps(e contents.Event) bool {
+	switch posthogs := strings.HasPrefix(e.Name, "$"); {
+	case f.names != nil && !f.names[e.Name], f.leftOut[e.Name], f.kind == "event_custom" && posthogs, f.kind == "event_posthog" && !posthogs:
+		return false
+	}
+	return e.LastSeen.IsZero() || !e.LastSeen.Before(f.since)
+}
+
+// compare orders events: as requested, or those seen last first; of the same place, by name.
+func (f *eventFilter) compare(a, b contents.Event) int {
+	for _, o := range f.orders {
+		if n := o.by(a, b); n != 0 && o.descending {
+			return -n
+		} else if n != 0 {
+			return n
+		}
+	}
+	n := 0
+	if f.shortNamesFirst {
+		n = cmp.Compare(utf8.RuneCountInString(a.Name), utf8.RuneCountInString(b.Name))
+	}
+	if n == 0 && len(f.orders) == 0 {
+		n = contents.LatestFirst(a, b)
+	}
+	return cmp.Or(n, strings.Compare(a.Name, b.Name))
+}
+
+type eventOrder struct {
+	by         func(a, b contents.Event) int
+	descending bool
+}
+
+// eventOrders are the orders that callers can request.
+var eventOrders = map[string]func(a, b contents.Event) int{
+	"name":               func(a, b contents.Event) int { return strings.Compare(a.Name, b.Name) },
+	"last_seen_at":       func(a, b contents.Event) int { return a.LastSeen.Compare(b.LastSeen) },
+	"last_seen_at::date": func(a, b contents.Event) int { return contents.LatestFirst(b, a) },
+	"created_at":         func(a, b contents.Event) int { return a.FirstSeen.Compare(b.FirstSeen) },
+	"created_at::date":   func(a, b contents.Event) int { return dayOf(a.FirstSeen).Compare(dayOf(b.FirstSeen)) },
+}
+
+func dayOf(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
 
 // find finds an event that was seen or defined. If the cached list lacks it, it queries the current data.
 func (d *Definitions) find(ctx context.Context, c *api.Caller, is func(name string) bool) (contents.Event, execution.Quotas, error) {

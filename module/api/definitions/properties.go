@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -130,7 +131,7 @@ func readPropertyFilter(in *api.Input) (f propertyFilter, err error) {
 	return f, err
 }
 
-// listProperties answers GET property_definitions/, by name.
+// listProperties answers GET property_definitions/: those of the named events first, then verified ones, then by name, as in PostHog.
 func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	f, err := readPropertyFilter(in)
 	if err != nil {
@@ -144,7 +145,7 @@ func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api
 		}
 	}
 	given := in.URL.Query()
-	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
+	flags := given.Get("is_feature_flag")
 	names, excluded := api.SetOf(f.names), api.SetOf(f.excluded)
 	records := []propertyRecord{}
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
@@ -157,14 +158,16 @@ func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api
 		case p.Scope != f.scope, p.GroupTypeIndex != f.group, !searched(in, p.Name),
 			f.names != nil && !names[p.Name], excluded[p.Name],
 			seen != nil && f.onlySeen && !seen[p.Name],
-			api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
+			f.scope == registry.EventProperty && api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
 			record.leftOut(in),
-			numerical != "" && api.IsTrue(numerical) != record.IsNumerical,
+			api.IsTrue(given.Get("is_numerical")) && !record.IsNumerical,
 			flags != "" && api.IsTrue(flags) != strings.HasPrefix(p.Name, "$feature/"):
 			continue
 		}
 		records = append(records, record)
 	}
-	slices.SortFunc(records, func(a, b propertyRecord) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(records, func(a, b propertyRecord) int {
+		return cmp.Or(api.CompareBools(api.Deref(b.Seen), api.Deref(a.Seen)), api.CompareBools(b.Verified, a.Verified), strings.Compare(a.Name, b.Name))
+	})
 	return pageOf(in, records, quotas)
 }

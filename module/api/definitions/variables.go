@@ -122,6 +122,12 @@ func needField[T any](name string, given *T) error {
 	return nil
 }
 
+// isEmpty reports whether a value is null or a blank text, which clients of PostHog also send for null.
+func isEmpty(raw json.RawMessage) bool {
+	var text string
+	return api.IsNull(raw) || json.Unmarshal(raw, &text) == nil && strings.TrimSpace(text) == ""
+}
+
 // readVariable reads the writable fields of a variable.
 func readVariable(in *api.Input) (registry.VariableUpdate, error) {
 	var update registry.VariableUpdate
@@ -130,7 +136,7 @@ func readVariable(in *api.Input) (registry.VariableUpdate, error) {
 		return update, err
 	}
 	for _, name := range []string{"values_query", "values_query_connection_id"} {
-		if raw, ok := fields[name]; ok && !api.IsNull(raw) {
+		if raw, ok := fields[name]; ok && !isEmpty(raw) {
 			return update, api.Invalid(name, "invalid_input", "%s is not supported; list the values.", name)
 		}
 	}

@@ -54,3 +54,17 @@ func TestVariableDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestVariablesOfPostHog: records that PostHog returned can be sent back. It stores blank texts for what a variable does not have.
+func TestVariablesOfPostHog(t *testing.T) {
+	w := apitest.New(t)
+	made := w.Send(t, http.MethodPost, "/api/projects/@current/insight_variables/",
+		`{"name": "plan", "type": "List", "values": ["a", "b"], "default_value": "", "values_query": "", "values_query_connection_id": " "}`)
+	if made.Code != http.StatusCreated || apitest.FieldOf(t, made, "default_value") != nil {
+		t.Errorf("answered %d %s", made.Code, made.Body)
+	}
+	if refused := w.Send(t, http.MethodPost, "/api/projects/@current/insight_variables/",
+		`{"name": "other", "type": "List", "values_query": "select 1"}`); refused.Code != http.StatusBadRequest {
+		t.Errorf("a query for values: %d %s", refused.Code, refused.Body)
+	}
+}

@@ -230,7 +230,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 		found = append(found, one)
 	}
 	slices.SortStableFunc(found, func(a, b row) int {
-		return cmp.Or(strings.Compare(api.Deref(a.match), api.Deref(b.match)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
+		return cmp.Or(strings.Compare(api.Deref(a.match), api.Deref(b.match)), api.CompareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
 	return api.PageBy(in, found, func(one row) foundDashboard {
 		return foundDashboard{recordDashboard(c, one.Dashboard), one.match}

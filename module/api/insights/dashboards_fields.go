@@ -21,14 +21,14 @@ func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.Dashboard
 		return f, err
 	}
 	refuseDashboard(r)
-	f.Name, f.Description, f.Pinned = textOrNull(r, "name"), api.Change[string](r, "description"), flag(r, "pinned")
+	f.Name, f.Description, f.Pinned = api.TextOrNull(r, "name"), api.Text(r, "description"), flag(r, "pinned")
 	f.Deleted, f.DeleteInsights = flag(r, "deleted"), flag(r, "delete_insights").Value
 	f.Filters, f.Variables = filtersField(r, "filters"), variablesField(r, "variables")
 	if raw, ok := r.Take("breakdown_colors", true); ok {
 		f.BreakdownColor = registry.To(raw)
 	}
 	f.ColorTheme, f.Tags = api.Change[*int](r, "data_color_theme_id"), items[string](r, "tags")
-	textOrNull(r, folderField)
+	api.TextOrNull(r, folderField)
 	f.Tiles = tilesField(r)
 	if isNew {
 		fromOther(r, &f)
@@ -179,7 +179,7 @@ func tileOf(r *api.Fields) registry.TileFields {
 		r.Fail("button_tile", "invalid_input", "Only insights and texts can be put on a dashboard.")
 	}
 	f := registry.TileFields{
-		Layouts: object(r, "layouts", "Layouts must be a dictionary"), Color: textOrNull(r, "color"),
+		Layouts: object(r, "layouts", "Layouts must be a dictionary"), Color: api.Change[*string](r, "color"),
 		ShowDescription: api.Change[*bool](r, "show_description"), FilterOverrides: filtersField(r, "filters_overrides"), Deleted: flag(r, "deleted"),
 		Text: tileText(r),
 	}
@@ -206,7 +206,7 @@ func tileText(r *api.Fields) registry.Field[*string] {
 		r.Fail("text", "invalid_input", "Invalid data. Expected a dictionary.")
 		return registry.Field[*string]{}
 	}
-	body := textOrNull(&text, "body")
+	body := api.Change[*string](&text, "body")
 	r.Err = text.Err
 	return registry.To(body.Value)
 }

@@ -23,13 +23,13 @@ func readInsight(c *api.Caller, in *api.Input, isNew bool) (registry.InsightFiel
 		return f, err
 	}
 	f.NoQueryScope = !c.Key.Allows(result.QueryScope) && holdsHogQL(f.Query.Value)
-	f.Name, f.DerivedName, f.Description = textOrNull(r, "name"), textOrNull(r, "derived_name"), textOrNull(r, "description")
+	f.Name, f.DerivedName, f.Description = api.TextOrNull(r, "name"), api.TextOrNull(r, "derived_name"), api.TextOrNull(r, "description")
 	f.Filters = object(r, "filters", "Filters must be a dictionary")
 	f.Order = api.Change[*int](r, "order")
 	f.Deleted, f.Favorited, f.Saved = flag(r, "deleted"), flag(r, "favorited"), flag(r, "saved")
 	f.Tags = items[string](r, "tags")
 	f.Dashboards = items[int64](r, "dashboards")
-	textOrNull(r, folderField)
+	api.TextOrNull(r, folderField)
 	return f, r.Err
 }
 
@@ -87,10 +87,6 @@ func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
 func readFields(in *api.Input) (*api.Fields, error) {
 	fields, err := in.ReadObject()
 	return &api.Fields{All: fields}, err
-}
-
-func textOrNull(r *api.Fields, name string) registry.Field[*string] {
-	return api.Change[*string](r, name)
 }
 
 func flag(r *api.Fields, name string) registry.Field[bool] { return api.Change[bool](r, name) }

@@ -213,8 +213,8 @@ var insightOrders = map[string]func(a, b *insightRow) int{
 	"updated_at":       func(a, b *insightRow) int { return a.UpdatedAt.Compare(b.UpdatedAt) },
 	"last_modified_at": func(a, b *insightRow) int { return a.LastModifiedAt.Compare(b.LastModifiedAt) },
 	"last_viewed_at":   func(a, b *insightRow) int { return a.viewed.Compare(b.viewed) },
-	"favorited":        func(a, b *insightRow) int { return compareBools(a.Favorited, b.Favorited) },
-	"saved":            func(a, b *insightRow) int { return compareBools(a.Saved, b.Saved) },
+	"favorited":        func(a, b *insightRow) int { return api.CompareBools(a.Favorited, b.Favorited) },
+	"saved":            func(a, b *insightRow) int { return api.CompareBools(a.Saved, b.Saved) },
 }
 
 func nullsLast[T cmp.Ordered](a, b *T) int {
@@ -227,16 +227,6 @@ func nullsLast[T cmp.Ordered](a, b *T) int {
 		return -1
 	}
 	return cmp.Compare(*a, *b)
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // sortRows sorts rows as requested. The default is by relevance for a search, else by the field order. Equal rows keep their order, which is by number.

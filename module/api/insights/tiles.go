@@ -157,7 +157,7 @@ func movedTile(r *api.Fields) int64 {
 
 // textFields reads the fields of a text tile. As in PostHog, it trims the spaces at the ends of the body.
 func textFields(r *api.Fields) registry.TileFields {
-	f := registry.TileFields{Color: textOrNull(r, "color"), Layouts: layouts(r)}
+	f := registry.TileFields{Color: api.Change[*string](r, "color"), Layouts: layouts(r)}
 	body := api.Change[string](r, "body")
 	if !body.Given {
 		return f
