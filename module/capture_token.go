@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -15,7 +16,7 @@ const (
 	rereadEvery = 100 * time.Millisecond
 	// rereadFor is how long such a read may take.
 	rereadFor = 5 * time.Second
-	// rereadWaiting is how many requests with unknown tokens wait for a read. Further ones are refused at once.
+	// rereadWaiting is how many requests with unknown tokens wait for a read. Further ones are told to come again later.
 	rereadWaiting = 64
 )
 
@@ -46,11 +47,11 @@ type reread struct {
 	err     error
 }
 
-// wait returns after a read that began after the call; at once if too many callers are waiting.
+// wait returns after a read that began after the call. If too many callers are waiting, it returns [capture.ErrCrowded] at once.
 func (s *rereads) wait(ctx context.Context, read func(context.Context) error) error {
 	r := s.join(read)
 	if r == nil {
-		return nil
+		return capture.ErrCrowded
 	}
 	select {
 	case <-r.done:

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 )
 
 // TestRereads: callers at the same time and one after another each get a read that began after they asked, with few reads in total.
@@ -25,14 +27,23 @@ func TestRereads(t *testing.T) {
 			t.Fatalf("the first: %v, %d reads after %s", err, reads.Load(), time.Since(began))
 		}
 		var all sync.WaitGroup
+		var answered, refused atomic.Int64
 		for range 10 * rereadWaiting {
 			all.Go(func() {
-				if err := s.wait(t.Context(), read); err != nil {
+				switch err := s.wait(t.Context(), read); {
+				case err == nil:
+					answered.Add(1)
+				case errors.Is(err, capture.ErrCrowded):
+					refused.Add(1)
+				default:
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
+		if answered.Load() != rereadWaiting || refused.Load() != 9*rereadWaiting {
+			t.Errorf("of many at once %d are answered and %d refused", answered.Load(), refused.Load())
+		}
 		if took := time.Since(began); reads.Load() != 2 || took != rereadEvery+10*time.Millisecond {
 			t.Errorf("many at once: %d reads after %s", reads.Load(), took)
 		}

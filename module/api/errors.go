@@ -429,7 +429,7 @@ func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 			zap.Int("clickhouse_code", engine.Code), zap.String("reason", engine.Reason()), zap.String("request_id", requestID),
 			zap.String("method", r.Method), zap.String("path", r.URL.Path))
 	}
-	if e.Status < 500 {
+	if e.Status < 500 || e.Cause == nil { // without a cause, nothing has failed: strangers could fill the log with such answers
 		return
 	}
 	fields := []zap.Field{

@@ -48,6 +48,9 @@ type Entry struct {
 // ErrFull says that Append stored nothing because there is no room.
 var ErrFull = errors.New("there is no room for events")
 
+// ErrCrowded says that a token is unknown here, and that too many such tokens are being looked up to find out whether another server knows it.
+var ErrCrowded = errors.New("too many unknown tokens are being looked up")
+
 // DefaultBody is the largest body by default, in bytes as sent.
 const DefaultBody = 20 << 20
 
@@ -218,6 +221,8 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, ctx.Err()
+	case errors.Is(err, ErrCrowded):
+		return 0, api.Unavailable("server_busy", "The token can't be looked up now. Send the events again later.", unavailableRetry, nil)
 	case err != nil:
 		return 0, api.Unavailable("registry_unavailable", "The token can't be looked up now. Send the events again later.", unavailableRetry, err)
 	case !ok:
