@@ -1,18 +1,27 @@
 package openapi
 
 import (
+	"fmt"
+	"reflect"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 )
 
-// formRef returns the schema of a form. Named forms become schemas of the document.
+// formRef returns the schema of a form. Named forms become schemas of the document, which endpoints share. A form that differs from an earlier one with its
+// name, because of the options of its insight, gets a number.
 func (w *writer) formRef(f form.Form) *openapi3.SchemaRef {
+	s := w.formSchema(f)
 	if f.Name == "" {
-		return inline(w.formSchema(f))
+		return inline(s)
 	}
-	w.doc.Components.Schemas[f.Name] = inline(w.formSchema(f))
-	return refTo(f.Name)
+	schemas, name := w.doc.Components.Schemas, f.Name
+	for n := 2; schemas[name] != nil && !reflect.DeepEqual(schemas[name].Value, s); n++ {
+		name = fmt.Sprint(f.Name, n)
+	}
+	schemas[name] = inline(s)
+	return refTo(name)
 }
 
 func (w *writer) formSchema(f form.Form) *openapi3.Schema {

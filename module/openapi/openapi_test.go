@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/internal/golden"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
@@ -201,6 +202,30 @@ func TestBreakdownValues(t *testing.T) {
 		shown.Value.Extensions = nil
 		if got := mustMarshal(t, shown); got != tt.want {
 			t.Errorf("%s of type %s: %s, want %s", tt.column, tt.typed, got, tt.want)
+		}
+	}
+}
+
+// TestFormsOfOneName: insights with other options can have another form of the same name, and no endpoint gets that of another.
+func TestFormsOfOneName(t *testing.T) {
+	item := func(value form.Form) *form.Form {
+		return &form.Form{Type: "array", Items: &form.Form{Name: "Item", Type: "object", Members: form.Members{"value": value}}}
+	}
+	doc := openapi.All([]*openapi.Endpoint{
+		{Project: 1, Name: "texts", Version: 1, Results: item(form.Text())},
+		{Project: 1, Name: "numbers", Version: 1, Results: item(form.Number())},
+		{Project: 1, Name: "more-texts", Version: 1, Results: item(form.Text())},
+	}, "All", "1", site)
+	shown := func(name string) string {
+		return mustMarshal(t, doc.Components.Schemas[name].Value.Properties["value"])
+	}
+	if shown("Item") != `{"type":"string"}` || shown("Item2") != `{"format":"double","type":"number"}` || doc.Components.Schemas["Item3"] != nil {
+		t.Errorf("the schemas are %s", mustMarshal(t, doc.Components.Schemas))
+	}
+	for name, want := range map[string]string{"texts": "Item", "numbers": "Item2", "more-texts": "Item"} {
+		run := mustMarshal(t, doc.Paths.Value("/api/environments/1/endpoints/"+name+"/run"))
+		if !strings.Contains(run, `"#/components/schemas/`+want+`"`) {
+			t.Errorf("%s does not refer to %s: %s", name, want, run)
 		}
 	}
 }
