@@ -180,6 +180,11 @@ func TestDeliverPeople(t *testing.T) {
 			persons: lines{`["<x>", "{\"$app_name\":\"api\",\"$initial_app_name\":\"api\"}", "2024-03-04T10:00:00Z", 0]`},
 		},
 		{
+			name:   "nor does its name become the system",
+			in:     `{"event":"a","distinct_id":"x","properties":{"$is_server":true,"$os_name":"Linux"}}`,
+			stored: lines{`["{\"$is_server\":true,\"$os_name\":\"Linux\"}", ""]`},
+		},
+		{
 			name: "events without profile make no person, change none, and lose what would; only false is off",
 			in: `{"event":"a","distinct_id":"x","properties":{"$process_person_profile":false,"$set":{"a":1},"$set_once":{"b":1},"$unset":["c"],"k":1,"$groups":{"org":"o"}}}
 				{"event":"b","distinct_id":"y","properties":{"$process_person_profile":"false","$set":{"a":1},"$groups":{"org":"o"}}}
@@ -196,6 +201,28 @@ func TestDeliverPeople(t *testing.T) {
 				`["{\"$group_0\":\"o\",\"$groups\":{\"org\":\"o\"},\"$set\":{\"a\":1}}", "o"]`,
 				`["{\"$process_person_profile\":false}", ""]`, `["{\"$process_person_profile\":false}", ""]`,
 			},
+		},
+		{
+			name: "an event without profile is of no group, and $groups counts more than $group_0",
+			in: `{"event":"a","distinct_id":"x","properties":{"$process_person_profile":false,"$group_0":"o"}}
+				{"event":"b","distinct_id":"y","properties":{"$group_0":"old","$groups":{"org":"new"}}}
+				{"event":"c","distinct_id":"y","properties":{"$group_0":"own"}}`,
+			stored: lines{
+				`["{\"$process_person_profile\":false}", ""]`, `["{\"$group_0\":\"new\",\"$groups\":{\"org\":\"new\"}}", "new"]`,
+				`["{\"$group_0\":\"own\"}", "own"]`,
+			},
+		},
+		{
+			name: "events that speak of people alone are kept, without their person, if their id is a client's mistake",
+			in: `{"event":"$identify","distinct_id":"anonymous","properties":{"$process_person_profile":false,"$anon_distinct_id":"y"}}
+				{"event":"$groupidentify","distinct_id":"system","timestamp":"2024-03-04T10:00:01Z","properties":{"$process_person_profile":false,"$group_type":"t","$group_key":"k"}}`,
+			events: lines{`["$identify", "anonymous", "<anonymous>", "propertyless", "{}"]`, `["$groupidentify", "system", "<system>", "propertyless", "{}"]`},
+		},
+		{
+			name: "null in $set_once takes no passing properties along",
+			in: `{"event":"a","distinct_id":"x","properties":{"$current_url":"1"}}
+				{"event":"b","distinct_id":"x","properties":{"$current_url":"2","$set_once":{"$initial_gclid":null}}}`,
+			persons: lines{`["<x>", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}", "2024-03-04T10:00:00Z", 0]`},
 		},
 		{
 			name: "events that speak of people alone are dropped without profile",
@@ -280,7 +307,7 @@ func TestDeliverPeople(t *testing.T) {
 					options.GroupTypes = report.GroupTypes
 				}
 				var pairs []string
-				for _, id := range []string{"x", "y", "s", "t", "a", "b", "anon", "same", "user", "old", "new", "older"} {
+				for _, id := range []string{"x", "y", "s", "t", "a", "b", "anon", "same", "user", "old", "new", "older", "anonymous", "system"} {
 					pairs = append(pairs, ingest.PersonUUID(options.Project, id).String(), "<"+id+">")
 				}
 				for name, q := range map[string]struct {

@@ -39,13 +39,20 @@ func (e *event) normalize() {
 	for _, name := range without {
 		e.Properties = e.Properties.Without(name)
 	}
-	if system := e.Properties.Get("$os_name"); system != nil && e.Properties.Get("$os") == nil {
+	if system := e.Properties.Get("$os_name"); system != nil && e.Properties.Get("$os") == nil && !e.fromServer() {
 		e.Properties = e.Properties.Set("$os", system)
 	}
 }
 
-// pointless reports whether an event is only about a person or group, but is sent without profile.
+// fromServer reports whether a server sent the event about one of its users: the operating system is the server's.
+func (e *event) fromServer() bool { return string(e.Properties.Get("$is_server")) == "true" }
+
+// pointless reports whether an event is only about a person or group, but is sent without profile. It is none if the profile was left out because of the
+// distinct id, see [record.IsSharedID].
 func (e *event) pointless() bool {
+	if record.IsSharedID(e.DistinctID) {
+		return false
+	}
 	switch e.Event {
 	case "$identify", "$create_alias", "$merge_dangerously", "$groupidentify":
 		return e.personless

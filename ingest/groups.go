@@ -191,13 +191,15 @@ func (g *groups) describe(line int, id groupID, properties record.Object) *group
 	return one
 }
 
-// ofEvent returns the key that an event names for each group type: in $group_N and, unless the event is personless, in $groups.
+// ofEvent returns the key that an event names for each group type: in $groups or else in $group_N. A personless event names none, and loses its $group_N.
 func (g *groups) ofEvent(r *record.Record, personless bool) (keys [physical.GroupTypes]string) {
-	var named record.Object
-	if !personless {
-		named = r.Properties.Get("$groups").Object()
+	if personless {
+		for _, name := range groupProperty {
+			r.Properties = r.Properties.Without(name)
+		}
+		return keys
 	}
-	for _, m := range named {
+	for _, m := range r.Properties.Get("$groups").Object() {
 		key, ok := m.Value.Text()
 		if !ok || key == "" {
 			continue
@@ -208,10 +210,10 @@ func (g *groups) ofEvent(r *record.Record, personless bool) (keys [physical.Grou
 	}
 	for index := range keys {
 		name := groupProperty[index]
-		if key, ok := r.Properties.Get(name).Text(); ok {
-			keys[index] = key
-		} else if keys[index] != "" {
+		if keys[index] != "" {
 			r.Properties = r.Properties.Set(name, record.TextValue(keys[index]))
+		} else if key, ok := r.Properties.Get(name).Text(); ok {
+			keys[index] = key
 		}
 	}
 	return keys

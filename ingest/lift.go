@@ -21,7 +21,7 @@ var lifted = func() map[string]string {
 
 // lift adds the lifted properties of an event to those that it sets, unless it sets them itself.
 func (e *event) lift() {
-	server := string(e.Properties.Get("$is_server")) == "true"
+	server := e.fromServer()
 	set, once := e.set, e.setOnce
 	for _, m := range e.Properties {
 		initial, ok := lifted[m.Key]
@@ -64,7 +64,7 @@ func worthwhile(of *person, e *event) bool {
 		return true
 	}
 	for _, m := range e.setOnce {
-		if missing(of, m) {
+		if !m.Value.IsNull() && missing(of, m) { // posthog-js sends two dozen nulls with each page
 			return true
 		}
 	}

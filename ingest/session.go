@@ -377,7 +377,8 @@ func (s *session) event(ctx context.Context, e *event, known knownEvents, rows [
 		return rows, nil
 	}
 	s.report.Events++
-	keys := s.groups.ofEvent(e.Record, e.personless && s.options.Captured)
+	alone := s.options.Captured && e.personless
+	keys := s.groups.ofEvent(e.Record, alone)
 	if there {
 		s.report.Duplicates++
 		s.learn(e)
@@ -389,7 +390,9 @@ func (s *session) event(ctx context.Context, e *event, known knownEvents, rows [
 		return nil, err
 	}
 	s.learn(e)
-	s.identifyGroup(e)
+	if !alone {
+		s.identifyGroup(e)
+	}
 	row := s.eventRow(e, p, keys)
 	other, _ := s.people.mergedID(e.Record)
 	row.merges = other != ""

@@ -45,6 +45,7 @@ const (
 	elementsChain   = "$elements_chain"
 	osProperty      = "$os"
 	osNameProperty  = "$os_name"
+	isServer        = "$is_server" // then the operating system is not the user's
 	identifyEvent   = "$identify"
 	propertiesField = "properties"
 )
@@ -95,7 +96,7 @@ func (d *decoder) checkProperties() *RefusalError {
 // finish adds what the request says to the properties of an event.
 func (d *decoder) finish(r *record.Record) *RefusalError {
 	r.Elements = d.elements()
-	if name := d.properties.Get(osNameProperty); name != nil && d.properties.Get(osProperty) == nil {
+	if name := d.properties.Get(osNameProperty); name != nil && d.properties.Get(osProperty) == nil && string(d.properties.Get(isServer)) != "true" {
 		d.properties = d.properties.Set(osProperty, name)
 	}
 	if d.sentAt != nil {

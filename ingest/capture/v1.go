@@ -264,7 +264,7 @@ func (b *v1Batch) fillV1(r *record.Record) (Outcome, string) {
 		b.properties = b.properties.Set("$lib", b.library).Set("$lib_version", b.libVersion)
 	}
 	details := ""
-	if isIllegalID(r.DistinctID) {
+	if record.IsSharedID(r.DistinctID) {
 		b.properties = b.properties.Set(processProfile, falseValue)
 		details = withoutPersons
 	}
@@ -377,17 +377,3 @@ func textOption(v record.Value) record.Value {
 	}
 	return nil
 }
-
-// illegalIDs are distinct ids that clients send by mistake.
-var illegalIDs = func() map[string]bool {
-	ids := map[string]bool{}
-	for _, id := range []string{
-		"0", "00000000-0000-0000-0000-000000000000", "[object object]", "anonymous", "anonymous-user", "backend", "distinct_id", "distinctid",
-		"email", "false", "guest", "id", "nan", "none", "not_authenticated", "null", "system", "true", "undefined", "user",
-	} {
-		ids[id] = true
-	}
-	return ids
-}()
-
-func isIllegalID(id string) bool { return len(id) <= maxDistinctID && illegalIDs[strings.ToLower(id)] }
