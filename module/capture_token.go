@@ -26,11 +26,47 @@ func projectOfToken(ctx context.Context, r *registry.Registry, rereads *rereads,
 	if project, ok = r.Snapshot().ProjectOfCaptureToken(token); ok || !strings.HasPrefix(token, registry.CaptureTokenPrefix) {
 		return project, ok, nil
 	}
+	if rereads.unknown.has(token, time.Now()) {
+		return 0, false, nil
+	}
 	if err := rereads.wait(ctx, r.Refresh); err != nil {
 		return 0, false, fmt.Errorf("looking for a new token: %w", err)
 	}
-	project, ok = r.Snapshot().ProjectOfCaptureToken(token)
+	if project, ok = r.Snapshot().ProjectOfCaptureToken(token); !ok {
+		rereads.unknown.add(token, time.Now())
+	}
 	return project, ok, nil
+}
+
+// unknownTokens are tokens that were just looked up and that no project has: a busy site with a token that was revoked must not keep others from being looked
+// up.
+type unknownTokens struct {
+	mu     sync.Mutex
+	tokens map[string]bool
+	since  time.Time
+}
+
+const (
+	unknownFor  = 2 * time.Second // the longest time that a token counts as unknown
+	mostUnknown = 1000
+	longToken   = 100 // bytes; longer ones are not remembered
+)
+
+func (u *unknownTokens) has(token string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.tokens[token] && now.Sub(u.since) < unknownFor
+}
+
+func (u *unknownTokens) add(token string, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Sub(u.since) >= unknownFor || len(u.tokens) >= mostUnknown {
+		u.tokens, u.since = map[string]bool{}, now
+	}
+	if len(token) <= longToken {
+		u.tokens[token] = true
+	}
 }
 
 // rereads lets callers that ask at about the same time share one read of the registry, so that any number of unknown tokens costs only a few reads
@@ -39,6 +75,8 @@ type rereads struct {
 	mu    sync.Mutex
 	next  *reread // not begun yet; nil if nobody waits
 	began time.Time
+
+	unknown unknownTokens
 }
 
 type reread struct {

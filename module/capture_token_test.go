@@ -3,6 +3,8 @@ package module
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,4 +79,26 @@ func TestRereads(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// TestUnknownTokens: a token that no project has is not looked up again for a moment, and what is remembered is bounded.
+func TestUnknownTokens(t *testing.T) {
+	var u unknownTokens
+	now := time.Now()
+	u.add("phc_revoked", now)
+	for after, want := range map[time.Duration]bool{0: true, unknownFor - 1: true, unknownFor: false} {
+		if got := u.has("phc_revoked", now.Add(after)); got != want {
+			t.Errorf("after %s: %t", after, got)
+		}
+	}
+	if u.has("phc_other", now) {
+		t.Error("another token is unknown, too")
+	}
+	for n := range 3 * mostUnknown {
+		u.add(fmt.Sprint("phc_", n), now)
+		u.add(strings.Repeat("x", longToken+1), now)
+	}
+	if len(u.tokens) > mostUnknown {
+		t.Errorf("%d tokens are remembered", len(u.tokens))
+	}
 }

@@ -158,6 +158,9 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 		if err := created.checkNew(); err != nil {
 			return err
 		}
+		for i := range f.Tiles { // of other dashboards
+			f.Tiles[i].ID = 0
+		}
 		if err := f.put(t, p, &created, author{by, at}); err != nil {
 			return err
 		}

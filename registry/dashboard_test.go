@@ -131,6 +131,10 @@ func TestTilesThatAreGone(t *testing.T) {
 	if len(d.Tiles) != 2 || *d.Name != "new" || *d.Tiles[0].Color != "red" || d.Tiles[1].Text == nil || *d.Tiles[1].Text.Body != "a text" || d.Tiles[1].ID == 99 {
 		t.Errorf("the dashboard is %+v", d)
 	}
+	copied := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: d.Tiles[0].ID, Insight: i.ID, Color: registry.To(red)}}})
+	if len(copied.Tiles) != 1 || copied.Tiles[0].ID == d.Tiles[0].ID || copied.Tiles[0].Insight != i.ID {
+		t.Errorf("a dashboard with the tile of another has %+v", copied.Tiles)
+	}
 }
 
 func TestDashboardMistakes(t *testing.T) {

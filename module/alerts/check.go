@@ -107,6 +107,9 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 		AlertCheck: registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now.UTC().Truncate(time.Microsecond), State: registry.AlertNotFiring, Value: finite(out.Value)},
 		Changes:    a.Changes, NextCheckAt: NextCheck(a, now, zone), Disable: disable,
 	}
+	if again := now.Add(tryAgain); execution.StaleIsBetter(err) && again.Before(found.NextCheckAt) {
+		found.NextCheckAt = again
+	}
 	switch {
 	case err != nil:
 		found.State, found.Error = registry.AlertErrored, messageText(err)
@@ -171,8 +174,12 @@ func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failur
 	return nil
 }
 
+// tryAgain is when an insight that took too long or too much memory is tried again, if its next check is later: other queries, or a restart of ClickHouse, may
+// be why.
+const tryAgain = time.Hour
+
 // isOutage reports whether an error says nothing about the alert, so that the same check is tried again soon. An insight that takes too long or too much
-// memory is not tried again before the next check: see [execution.MayPass].
+// memory is at fault: see [execution.MayPass].
 func isOutage(err error) bool {
 	return execution.MayPass(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped)
 }

@@ -373,6 +373,20 @@ func TestTooExpensive(t *testing.T) {
 	})
 }
 
+// TestTooExpensiveDaily: what takes too long may be a matter of that hour, so a daily alert does not wait for the next day, and tells of it once.
+func TestTooExpensiveDaily(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.checker(w.registry)
+		defer closed(t, c)
+		a := w.alert(func(f *registry.AlertFields) { f.Interval = registry.To(registry.AlertDaily) })
+		w.set(func() { w.failure = &clickhouse.Error{Kind: clickhouse.Timeout, Message: "It took too long."} })
+		time.Sleep(150 * time.Minute)
+		if got := w.checks(a); got != "Errored, Errored, Errored!" || w.asked != 3 || len(w.bodies) != 1 {
+			t.Errorf("%q, asked %d times, %d messages", got, w.asked, len(w.bodies))
+		}
+	})
+}
+
 // TestRetries: a message is sent until it is delivered, over restarts and with the same id.
 func TestRetries(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -372,7 +372,8 @@ func noMemory(cause error) *Error {
 }
 
 // ErrRunUnknown answers a request for a run that no server knows while one of them does not respond.
-var ErrRunUnknown = Unavailable("error", "A server that may know this query is not responding. Please try again later.", time.Second, nil)
+var ErrRunUnknown = Unavailable("error", "A server that may know this query is not responding. Please try again later.", time.Second,
+	errors.New("a server that may know a query is not responding"))
 
 // Conflict refuses something that the current state does not allow.
 func Conflict(code, detail string, cause error) *Error {

@@ -171,6 +171,7 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	if err := b.Registry.Copy(ctx, s.registry); err != nil {
 		return nil, err
 	}
+	projects := b.Registry.Snapshot().Projects() // those of the copy: the tables can take an hour
 	if err := b.Journal.Copy(ctx, s.journal); err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	if err := check(ctx); err != nil {
 		return nil, fmt.Errorf("another server may have written during the backup: %w", err)
 	}
-	for _, p := range b.Registry.Snapshot().Projects() {
+	for _, p := range projects {
 		project := backup.Project{ID: p.ID, Name: p.Name}
 		for _, t := range s.Tables {
 			if t.Name == physical.Events {

@@ -127,9 +127,7 @@ type restore struct {
 	step   BrokenOffError
 	tables []clickhouse.StoredTable // of this server
 	before *registry.Snapshot       // when the projects were last looked at
-	// On a ClickHouse server, which may have newer rows than the backup:
-	last    int64 // the greatest number of a project that has rows
-	members []registry.StoredMembers
+	last   int64                    // the greatest number of a project that has rows on the ClickHouse server
 }
 
 func (r *restore) run(ctx context.Context) (err error) {
@@ -194,15 +192,21 @@ func (r *restore) run(ctx context.Context) (err error) {
 	return wholefile.SyncFolder(r.DataDir)
 }
 
-// reserve keeps what rows on a ClickHouse server belong to from being used for something else.
+// reserve keeps what rows in the tables belong to from being used for something else. The rows can be newer than the registry: on a ClickHouse server by any
+// time, in a backup by the moment between the copies of the two.
 func (r *restore) reserve(ctx context.Context) error {
-	if r.EngineDir != "" { // the tables are from the same moment as the registry
-		return nil
-	}
 	if err := r.Registry.ReserveProjects(ctx, r.last); err != nil {
 		return err
 	}
-	return r.Registry.ReserveCohorts(ctx, r.members)
+	stored, err := r.Shards.Main().StoredMembers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the members of cohorts: %w", err)
+	}
+	members := make([]registry.StoredMembers, len(stored))
+	for i, m := range stored {
+		members[i] = registry.StoredMembers(m)
+	}
+	return r.Registry.ReserveCohorts(ctx, members)
 }
 
 // replaceRegistry replaces the registry with that of the backup, unless an earlier restore did. Other servers of the registry may write to it until
@@ -367,14 +371,6 @@ func (r *restore) checkServer(ctx context.Context) error {
 			r.Logger.Warn("projects have no rows in a table on the ClickHouse server, and had some when the backup was made",
 				zap.String("table", table), zap.Int64s("projects", missing))
 		}
-	}
-	members, err := r.Shards.Main().StoredMembers(ctx)
-	if err != nil {
-		return fmt.Errorf("listing the members of cohorts: %w", err)
-	}
-	r.members = nil
-	for _, m := range members {
-		r.members = append(r.members, registry.StoredMembers(m))
 	}
 	r.step.Tables = true
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestMarkOfTable: the mark of a table's plan changes with the values on which its query depends, and with no others.
+// TestMarkOfTable: the mark of a table's plan changes with the values on which its query depends and the settings of the project, and with no others.
 func TestMarkOfTable(t *testing.T) {
 	s := start(t)
 	ctx, project := t.Context(), s.project.ID

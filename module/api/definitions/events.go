@@ -68,7 +68,6 @@ func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Inp
 		return &api.Response{Quotas: quotas}, err
 	}
 	events = withDefined(c, events)
-	slices.SortFunc(events, filter.compare)
 	records := []eventRecord{}
 	for _, e := range events {
 		if !searched(in, e.Name) || !filter.keeps(e) {
@@ -78,6 +77,7 @@ func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Inp
 			records = append(records, r)
 		}
 	}
+	slices.SortFunc(records, filter.compare)
 	return pageOf(in, records, quotas)
 }
 
@@ -147,9 +147,9 @@ func (f *eventFilter) keeps(e contents.Event) bool {
 }
 
 // compare orders events: as requested, or those seen last first; of the same place, by name.
-func (f *eventFilter) compare(a, b contents.Event) int {
+func (f *eventFilter) compare(a, b eventRecord) int {
 	for _, o := range f.orders {
-		if n := o.by(a, b); n != 0 && o.descending {
+		if n := o.by(&a, &b); n != 0 && o.descending {
 			return -n
 		} else if n != 0 {
 			return n
@@ -160,24 +160,27 @@ func (f *eventFilter) compare(a, b contents.Event) int {
 		n = cmp.Compare(utf8.RuneCountInString(a.Name), utf8.RuneCountInString(b.Name))
 	}
 	if n == 0 && len(f.orders) == 0 {
-		n = contents.LatestFirst(a, b)
+		n = dayOf(b.seen()).Compare(dayOf(a.seen()))
 	}
 	return cmp.Or(n, strings.Compare(a.Name, b.Name))
 }
 
 type eventOrder struct {
-	by         func(a, b contents.Event) int
+	by         func(a, b *eventRecord) int
 	descending bool
 }
 
 // eventOrders are the orders that callers can request.
-var eventOrders = map[string]func(a, b contents.Event) int{
-	"name":               func(a, b contents.Event) int { return strings.Compare(a.Name, b.Name) },
-	"last_seen_at":       func(a, b contents.Event) int { return a.LastSeen.Compare(b.LastSeen) },
-	"last_seen_at::date": func(a, b contents.Event) int { return contents.LatestFirst(b, a) },
-	"created_at":         func(a, b contents.Event) int { return a.FirstSeen.Compare(b.FirstSeen) },
-	"created_at::date":   func(a, b contents.Event) int { return dayOf(a.FirstSeen).Compare(dayOf(b.FirstSeen)) },
+var eventOrders = map[string]func(a, b *eventRecord) int{
+	"name":               func(a, b *eventRecord) int { return strings.Compare(a.Name, b.Name) },
+	"last_seen_at":       func(a, b *eventRecord) int { return a.seen().Compare(b.seen()) },
+	"last_seen_at::date": func(a, b *eventRecord) int { return dayOf(a.seen()).Compare(dayOf(b.seen())) },
+	"created_at":         func(a, b *eventRecord) int { return a.CreatedAt.Compare(b.CreatedAt) },
+	"created_at::date":   func(a, b *eventRecord) int { return dayOf(a.CreatedAt).Compare(dayOf(b.CreatedAt)) },
 }
+
+// seen returns when the event was last seen; the zero time for never.
+func (r *eventRecord) seen() time.Time { return api.Deref(r.LastSeenAt) }
 
 func dayOf(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
 

@@ -104,7 +104,8 @@ func (s *Imports) elsewhere(ctx context.Context, c *api.Caller, poll execution.P
 }
 
 // errUnknown answers a request for an import that no server knows while one of them does not respond.
-var errUnknown = api.Unavailable("error", "A server that may know this import is not responding. Please try again later.", time.Second, nil)
+var errUnknown = api.Unavailable("error", "A server that may know this import is not responding. Please try again later.", time.Second,
+	errors.New("a server that may know an import is not responding"))
 
 // importsOf returns the imports that another server knows.
 func importsOf(other *execution.Polled) (all []*imports.Import) {
