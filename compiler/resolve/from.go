@@ -292,17 +292,21 @@ func (s *scope) join(j *hogql.Join) resolved.Table {
 // onClause is the clause in which comparisons are not wrapped, so that ClickHouse sees the keys of the join.
 const onClause = "JOIN ON"
 
-// usingColumns converts USING to the equivalent condition. Its columns can be named without their table; they are read from the side that keeps all
-// rows.
+// usingColumns converts USING to the equivalent condition: equal columns, except that of an ASOF join the left value of the last column is at least the right
+// one. Its columns can be named without their table; they are read from the side that keeps all rows.
 func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 	if len(s.sources) <= before {
 		return nil
 	}
 	right := s.sources[before]
 	var conditions []resolved.Expr
-	for _, name := range j.Using {
-		var left source
-		if left = s.using[name.Text]; left == nil {
+	for i, name := range j.Using {
+		left, merged := s.using[name.Text]
+		if merged && left == nil {
+			s.r.mistake(name.Pos, "%s is a column of an earlier FULL JOIN: write the condition of this join with ON", name.Text)
+			continue
+		}
+		if !merged {
 			for _, src := range s.sources[:before] {
 				if _, ok := src.find(name.Text); ok {
 					left = src
@@ -320,7 +324,11 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 			continue
 		}
 		one, _ := left.find(name.Text)
-		conditions = append(conditions, native(boolType, name.Pos, "equals", s.read(one, nil, name.Pos), s.read(other, nil, name.Pos)))
+		function := "equals"
+		if j.Strictness == hogql.JoinAsof && i == len(j.Using)-1 {
+			function = "greaterOrEquals"
+		}
+		conditions = append(conditions, native(boolType, name.Pos, function, s.read(one, nil, name.Pos), s.read(other, nil, name.Pos)))
 		if s.using == nil {
 			s.using = map[string]source{}
 		}
@@ -328,7 +336,7 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 		case hogql.RightJoin:
 			s.using[name.Text] = right
 		case hogql.FullJoin: // neither side has all rows: the bare name stays ambiguous
-			delete(s.using, name.Text)
+			s.using[name.Text] = nil
 		case hogql.InnerJoin, hogql.LeftJoin, hogql.CrossJoin:
 			s.using[name.Text] = left
 		}

@@ -16,7 +16,7 @@ type scope struct {
 	env     *environment
 	tree    *resolved.Select
 	sources []source
-	using   map[string]source // columns of USING, and the table that their unqualified names refer to
+	using   map[string]source // columns of USING, and the table that their unqualified names refer to; nil after a FULL JOIN
 	aliases frame             // of the SELECT itself
 	frame   *frame            // the innermost lambda, or aliases
 	names   *names            // the aliases in the resolved SELECT

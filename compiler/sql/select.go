@@ -305,22 +305,23 @@ func (p *printer) limit(l *resolved.Limit) {
 	if l == nil {
 		return
 	}
+	limited := true
 	switch {
 	case l.N == nil:
 	case l.Percent:
-		p.percent(l.N)
+		limited = p.percent(l.N)
 	default:
 		p.str(" LIMIT ")
 		p.operand(l.N, schema.LevelWhole)
 	}
 	p.optional(" OFFSET ", l.Offset)
-	if l.WithTies {
+	if l.WithTies && limited {
 		p.str(" WITH TIES")
 	}
 }
 
-// percent writes LIMIT n % as a fraction of one; all rows is the same as no limit.
-func (p *printer) percent(e resolved.Expr) {
+// percent writes LIMIT n % as a fraction of one. All rows is the same as no limit; then it writes nothing, and reports false.
+func (p *printer) percent(e resolved.Expr) bool {
 	c, ok := e.(*resolved.Const)
 	if !ok {
 		p.bug("a percentage that is not a constant")
@@ -337,10 +338,12 @@ func (p *printer) percent(e resolved.Expr) {
 	if !(share >= 0 && share <= 100) {
 		p.bug("a percentage of %v", share)
 	}
-	if share < 100 {
-		p.str(" LIMIT ")
-		p.buf = appendFloat(p.buf, share/100)
+	if share == 100 {
+		return false
 	}
+	p.str(" LIMIT ")
+	p.buf = appendFloat(p.buf, share/100)
+	return true
 }
 
 // over writes a window definition, or the name of one.
