@@ -45,13 +45,14 @@ func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	h["Vary"] = []string{Vary}
+	values := &[...]string{Vary, exposedHeaders}
+	h["Vary"] = values[0:1:1]
 	origin := r.Header["Origin"]
 	if len(origin) != 1 || !slices.Contains(origins, origin[0]) {
 		return Forbidden("This token cannot be used from this origin.")
 	}
 	h["Access-Control-Allow-Origin"] = origin
-	h["Access-Control-Expose-Headers"] = []string{exposedHeaders}
+	h["Access-Control-Expose-Headers"] = values[1:2:2]
 	return nil
 }
 

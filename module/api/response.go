@@ -114,10 +114,7 @@ func (r *Response) isKnown(to *http.Request) bool {
 // describe sets the headers of a response, and returns its status: 304 if the client has it already.
 func describe(h http.Header, r *http.Request, start time.Time, res *Response) (code int) {
 	setHeaders(h, res)
-	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
-	if rendered && r.Method != http.MethodPost { // no cache stores the response to a POST without a Content-Location (RFC 9110, section 9.3.3)
-		h["Vary"] = []string{Vary}
-	}
+	rendered := res.Body.ContentLength != "" // by the cache, in the encoding that the client takes
 	// All header values are slices of one string, and their []string values are slices of one array.
 	text := make([]byte, 0, 256)
 	switch res.Cache {
@@ -144,7 +141,10 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 	}
 	all := string(text)
 	values := &[...]string{
-		res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength, cmp.Or(res.Type, JSONType), "",
+		res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength, cmp.Or(res.Type, JSONType), "", Vary,
+	}
+	if rendered && r.Method != http.MethodPost { // no cache stores the response to a POST without a Content-Location (RFC 9110, section 9.3.3)
+		h["Vary"] = values[8:9:9]
 	}
 	if res.Cache != Unsaid {
 		h["Cache-Control"] = values[1:2:2]

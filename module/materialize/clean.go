@@ -1,7 +1,6 @@
 package materialize
 
 import (
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,8 +38,12 @@ func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) 
 	}
 	snap := f.Registry.Snapshot()
 	read, filling := tablesOf(snap)
+	listed := make(map[clickhouse.MaterializedTable]bool, len(there))
+	for _, t := range there {
+		listed[t] = true
+	}
 	for t := range earlier { // a table that is not among them may be younger than the list
-		if read[t] && f.Shards.Of(t.Project) == house && !slices.Contains(there, t) {
+		if read[t] && f.Shards.Of(t.Project) == house && !listed[t] {
 			f.missing(t, now)
 		}
 	}

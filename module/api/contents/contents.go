@@ -25,10 +25,10 @@ type Event struct {
 	FirstSeen, LastSeen time.Time
 }
 
-// LatestFirst compares the days on which two events were last seen, the later first.
-func LatestFirst(a, b Event) int {
+// CompareDays compares the days of two times, in UTC.
+func CompareDays(a, b time.Time) int {
 	const day = 24 * time.Hour
-	return b.LastSeen.Truncate(day).Compare(a.LastSeen.Truncate(day))
+	return a.Truncate(day).Compare(b.Truncate(day))
 }
 
 // Events returns the events that were seen, by name.

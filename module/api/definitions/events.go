@@ -160,7 +160,7 @@ func (f *eventFilter) compare(a, b eventRecord) int {
 		n = cmp.Compare(utf8.RuneCountInString(a.Name), utf8.RuneCountInString(b.Name))
 	}
 	if n == 0 && len(f.orders) == 0 {
-		n = dayOf(b.seen()).Compare(dayOf(a.seen()))
+		n = contents.CompareDays(b.seen(), a.seen())
 	}
 	return cmp.Or(n, strings.Compare(a.Name, b.Name))
 }
@@ -174,15 +174,13 @@ type eventOrder struct {
 var eventOrders = map[string]func(a, b *eventRecord) int{
 	"name":               func(a, b *eventRecord) int { return strings.Compare(a.Name, b.Name) },
 	"last_seen_at":       func(a, b *eventRecord) int { return a.seen().Compare(b.seen()) },
-	"last_seen_at::date": func(a, b *eventRecord) int { return dayOf(a.seen()).Compare(dayOf(b.seen())) },
+	"last_seen_at::date": func(a, b *eventRecord) int { return contents.CompareDays(a.seen(), b.seen()) },
 	"created_at":         func(a, b *eventRecord) int { return a.CreatedAt.Compare(b.CreatedAt) },
-	"created_at::date":   func(a, b *eventRecord) int { return dayOf(a.CreatedAt).Compare(dayOf(b.CreatedAt)) },
+	"created_at::date":   func(a, b *eventRecord) int { return contents.CompareDays(a.CreatedAt, b.CreatedAt) },
 }
 
 // seen returns when the event was last seen; the zero time for never.
 func (r *eventRecord) seen() time.Time { return api.Deref(r.LastSeenAt) }
-
-func dayOf(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
 
 // find finds an event that was seen or defined. If the cached list lacks it, it queries the current data.
 func (d *Definitions) find(ctx context.Context, c *api.Caller, is func(name string) bool) (contents.Event, execution.Quotas, error) {

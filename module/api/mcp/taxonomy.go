@@ -101,7 +101,7 @@ func singular(entity string) string { return strings.TrimSuffix(entity, "s") }
 // events lists the events, latest first.
 func (t *Tools) events(ctx context.Context, c *api.Caller) ([][]string, execution.Quotas, error) {
 	events, quotas, err := contents.Events(ctx, t.Executor, c)
-	slices.SortStableFunc(events, contents.LatestFirst)
+	slices.SortStableFunc(events, func(a, b contents.Event) int { return contents.CompareDays(b.LastSeen, a.LastSeen) })
 	rows := [][]string{{"event", "last_seen_at"}}
 	for _, e := range events {
 		rows = append(rows, []string{e.Name, e.LastSeen.Format(time.RFC3339)})
