@@ -47,13 +47,25 @@ func TestCountStatic(t *testing.T) {
 
 // TestStaticWhileMerged: a person who is merged into another one while the people of a query are added to a static cohort is not lost.
 func TestStaticWhileMerged(t *testing.T) {
+	for _, numbers := range []int{20_000_000, 100_000_000, 500_000_000} { // on a fast machine, a short query ends before the merge
+		if mergedWhileFilled(t, numbers) {
+			return
+		}
+	}
+	t.Error("no query took long enough for a merge")
+}
+
+// mergedWhileFilled merges people while a query that counts to a number fills a static cohort, and checks its members. It reports whether the query was
+// still running when they had been merged.
+func mergedWhileFilled(t *testing.T, numbers int) bool {
+	t.Helper()
 	s := start(t, t.TempDir(), nil)
 	s.load(t, `{"event":"a","distinct_id":"ann","timestamp":"2024-01-01T00:00:00Z","properties":{"$set":{"plan":"paid"}}}
 {"event":"a","distinct_id":"bob","timestamp":"2024-01-01T00:00:00Z","properties":{"$set":{"plan":"paid"}}}
 {"type":"person","distinct_ids":["cid"],"properties":{"plan":"free"}}
 `)
 	// The ids are read at once, and then it takes a while.
-	const slow = "select events.person_id as person_id from numbers(20000000) as n cross join events where cityHash64(n.number) != 7"
+	slow := fmt.Sprintf("select events.person_id as person_id from numbers(%d) as n cross join events where cityHash64(n.number) != 7", numbers)
 	query, err := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": slow})
 	if err != nil {
 		t.Fatal(err)
@@ -64,13 +76,21 @@ func TestStaticWhileMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	filling := func() bool {
+		return len(clickhousetest.Ask(t, client, s.project,
+			"SELECT query_id FROM system.processes WHERE query LIKE '%INSERT INTO%person_static_cohort%' AND query NOT LIKE '%system.processes%'")) > 0
+	}
 	s.Calculate(s.project, c.ID)
-	time.Sleep(time.Second) // on a machine that adds the people within a second, or takes longer to begin, this test shows nothing
+	for !filling() && s.registry.Snapshot().Cohort(s.project, c.ID).Calculating() {
+		time.Sleep(5 * time.Millisecond)
+	}
 	s.load(t, `{"event":"$merge_dangerously","distinct_id":"cid","timestamp":"2024-01-02T00:00:00Z","properties":{"alias":"ann"}}`)
+	meanwhile := filling()
 	got := s.settled(t, c.ID)
 	rows := clickhousetest.Ask(t, client, s.project, fmt.Sprintf("SELECT distinct_id FROM person_distinct_id2 FINAL WHERE person_id IN ("+
 		"SELECT person_id FROM person_static_cohort WHERE cohort_id = %d) ORDER BY distinct_id", c.ID))
 	if diff := cmp.Diff([]string{`["ann"]`, `["bob"]`, `["cid"]`}, rows); diff != "" || got.Count == nil || *got.Count != 2 {
 		t.Errorf("the record is %+v, the members (-want +got):\n%s", got, diff)
 	}
+	return meanwhile
 }
