@@ -50,22 +50,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// ServeHTTP answers one request of the API.
+// ServeHTTP answers one request of the API. What it does not need while the request is served is in functions of its own, since it would be on the stack.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	captures := capture.Serves(r.URL.Path)
 	if !captures && !api.Serves(r.URL.Path) {
-		switch {
-		case h.Console && console.Serves(r.URL.Path):
-			h.console.ServeHTTP(w, r)
-			return nil
-		case h.Health && serveHealth(h.findApp, w, r):
-			return nil
-		}
-		return h.serveUnhandled(w, r, next)
+		return h.serveOther(w, r, next)
 	}
-	rt, err := h.app.wait(r.Context())
-	if err != nil {
-		h.refuse(w, r, err)
+	rt := h.started(w, r)
+	if rt == nil {
 		return nil
 	}
 	rt.inProgress.Add(1)
@@ -79,6 +71,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		rt.api.ServeHTTP(w, r)
 	}
 	return nil
+}
+
+// serveOther answers a request that is not one of the API.
+func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	switch {
+	case h.Console && console.Serves(r.URL.Path):
+		h.console.ServeHTTP(w, r)
+		return nil
+	case h.Health && serveHealth(h.findApp, w, r):
+		return nil
+	}
+	return h.serveUnhandled(w, r, next)
+}
+
+// started returns the runtime. If the app has not started, it answers the request and returns nil.
+func (h *Handler) started(w http.ResponseWriter, r *http.Request) *runtime {
+	rt, err := h.app.wait(r.Context())
+	if err != nil {
+		h.refuse(w, r, err)
+		return nil
+	}
+	return rt
 }
 
 // refuse answers a request while the app has not started.

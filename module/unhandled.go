@@ -15,12 +15,9 @@ func (h *Handler) serveUnhandled(w http.ResponseWriter, r *http.Request, next ca
 	if err := next.ServeHTTP(watched, r); err != nil || watched.used {
 		return err
 	}
-	rt, err := h.app.wait(r.Context())
-	if err != nil {
-		h.refuse(w, r, err)
-		return nil
+	if rt := h.started(w, r); rt != nil {
+		rt.api.ServeHTTP(w, r) // the API has no route for it
 	}
-	rt.api.ServeHTTP(w, r) // the API has no route for it
 	return nil
 }
 

@@ -70,28 +70,39 @@ type request struct {
 	loan memory.Loan
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request. It has no variables of the steps before and after the handler: while the handler runs, they would be on the stack.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := a.request(w, r)
+	defer q.loan.Return()
+	var res *Response
+	handler, err := a.admit(w.Header(), q)
+	if err == nil {
+		res, err = handler(r.Context(), &q.Caller, &q.in)
+	}
+	a.answer(w, q, res, err)
+}
+
+// request returns the input and what is known before the caller is.
+func (a *API) request(w http.ResponseWriter, r *http.Request) *request {
 	q := new(request)
 	q.Start, q.RequestID = time.Now(), RequestID(r)
 	q.in.Request, q.in.Origins, q.id[0] = r, a.Origins, q.RequestID
 	w.Header()["X-Request-Id"] = q.id[:]
 	if a.Memory != nil {
 		q.loan.Pool, q.in.Memory = a.Memory, &q.loan
-		defer q.loan.Return()
 		if r.ContentLength < 0 || r.ContentLength > memory.Large {
 			lendBody(w, r, &q.loan)
 		}
 	}
-	var res *Response
-	handler, err := a.admit(w.Header(), q)
-	if err == nil {
-		res, err = handler(r.Context(), &q.Caller, &q.in)
-	}
-	if err == nil && len(res.Body.Bytes) > memory.Large && !res.isKnown(r) {
+	return q
+}
+
+// answer writes what a handler has returned.
+func (a *API) answer(w http.ResponseWriter, q *request, res *Response, err error) {
+	if err == nil && len(res.Body.Bytes) > memory.Large && !res.isKnown(q.in.Request) {
 		res, err = q.hold(res)
 	}
-	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
+	WriteAnswer(w, q.in.Request, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
 }
 
 // hold has the request's loan pay for a large response. Without memory for it, it returns the error, and what is sent with errors.

@@ -45,37 +45,42 @@ func ReadBody(r *http.Request) (*Body, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return b, nil
 	}
-	if err := b.fill(r); err != nil {
+	err := checkBody(r)
+	if err != nil {
+		return nil, err // without a buffer that has grown, which is all that is worth returning
+	}
+	// Reading the body takes more than 1 KB of stack over HTTP/2, so there is no helper in between.
+	for err == nil && b.Len() <= maxBody {
+		b.Grow(bytes.MinRead)
+		room := b.AvailableBuffer()
+		var n int
+		n, err = r.Body.Read(room[:cap(room)])
+		_, _ = b.Write(room[:n]) // never fails
+	}
+	if !errors.Is(err, io.EOF) || b.Len() > maxBody {
 		ReturnBody(b)
-		return nil, err
+		return nil, unreadBody(err)
 	}
 	return b, nil
 }
 
-func (b *Body) fill(r *http.Request) error {
+// checkBody refuses a body because of its headers.
+func checkBody(r *http.Request) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
 	if r.ContentLength > maxBody {
 		return bodyTooLarge(maxBody)
 	}
-	// Reading the body takes more than 1 KB of stack over HTTP/2, so there is no helper in between.
-	for b.Len() <= maxBody {
-		b.Grow(bytes.MinRead)
-		room := b.AvailableBuffer()
-		n, err := r.Body.Read(room[:cap(room)])
-		_, _ = b.Write(room[:n]) // never fails
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return BodyError(err)
-		}
-	}
-	if b.Len() > maxBody {
+	return nil
+}
+
+// unreadBody explains why a body was not read to its end. The error is that of the last Read.
+func unreadBody(err error) *Error {
+	if err == nil || errors.Is(err, io.EOF) {
 		return bodyTooLarge(maxBody)
 	}
-	return nil
+	return BodyError(err)
 }
 
 // checkMediaType refuses bodies that are declared as something other than JSON or as compressed. A body without a type counts as JSON.

@@ -115,34 +115,7 @@ func (r *Response) isKnown(to *http.Request) bool {
 func describe(h http.Header, r *http.Request, start time.Time, res *Response) (code int) {
 	setHeaders(h, res)
 	rendered := res.Body.ContentLength != "" // by the cache, in the encoding that the client takes
-	// All header values are slices of one string, and their []string values are slices of one array.
-	text := make([]byte, 0, 256)
-	switch res.Cache {
-	case NoStore:
-		text = append(text, "no-store"...)
-	case Revalidate:
-		text = append(text, "private, no-cache"...)
-	case WhileFresh:
-		text = append(text, "private, max-age="...)
-		text = appendSeconds(text, res.Answer.FreshFor)
-	case Unsaid:
-	}
-	control := len(text)
-	if res.Answer.Entry != nil {
-		text = AppendCacheStatus(text, res.Answer)
-	}
-	status := len(text)
-	text = appendSeconds(text, res.Answer.Age)
-	age := len(text)
-	text = res.Spent.Append(text, time.Since(start))
-	timing := len(text)
-	if !rendered {
-		text = strconv.AppendInt(text, int64(len(res.Body.Bytes)), 10)
-	}
-	all := string(text)
-	values := &[...]string{
-		res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength, cmp.Or(res.Type, JSONType), "", Vary,
-	}
+	values := headerValues(start, res)
 	if rendered && r.Method != http.MethodPost { // no cache stores the response to a POST without a Content-Location (RFC 9110, section 9.3.3)
 		h["Vary"] = values[8:9:9]
 	}
@@ -175,13 +148,42 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 		values[7] = res.Body.Encoding.String()
 		h["Content-Encoding"] = values[7:8:8]
 	}
-	if !rendered {
-		values[5] = all[timing:]
-	}
 	if !rendered || !serverCounts(r, len(res.Body.Bytes)) {
 		h["Content-Length"] = values[5:6:6]
 	}
 	return code
+}
+
+// headerValues returns the values that describe has slices of. Those that are made for the response are parts of one string.
+func headerValues(start time.Time, res *Response) *[9]string {
+	text := make([]byte, 0, 256)
+	switch res.Cache {
+	case NoStore:
+		text = append(text, "no-store"...)
+	case Revalidate:
+		text = append(text, "private, no-cache"...)
+	case WhileFresh:
+		text = append(text, "private, max-age="...)
+		text = appendSeconds(text, res.Answer.FreshFor)
+	case Unsaid:
+	}
+	control := len(text)
+	if res.Answer.Entry != nil {
+		text = AppendCacheStatus(text, res.Answer)
+	}
+	status := len(text)
+	text = appendSeconds(text, res.Answer.Age)
+	age := len(text)
+	text = res.Spent.Append(text, time.Since(start))
+	timing := len(text)
+	length := res.Body.ContentLength
+	if length == "" {
+		text = strconv.AppendInt(text, int64(len(res.Body.Bytes)), 10)
+	}
+	all := string(text)
+	return &[...]string{
+		res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], cmp.Or(length, all[timing:]), cmp.Or(res.Type, JSONType), "", Vary,
+	}
 }
 
 // maxCounted is the longest body, in bytes, that net/http buffers until the handler returns. It then sets Content-Length by itself.

@@ -77,8 +77,9 @@ func (s *Runs) planOf(ctx context.Context, c *api.Caller, in *api.Input, e *regi
 	if err != nil {
 		return nil, err
 	}
-	defer api.ReturnBody(body)
-	return s.planOfBody(ctx, c, in, e, body.Bytes())
+	p, err := s.planOfBody(ctx, c, in, e, body.Bytes())
+	api.ReturnBody(body)
+	return p, err
 }
 
 func (s *Runs) planOfBody(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
@@ -131,20 +132,19 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 
 // Result returns the result of a run: the snapshot that a cursor refers to, or the result of the query.
 func (s *Runs) Result(ctx context.Context, c *api.Caller, p *result.Plan) (execution.Result, error) {
-	if p.Cut == nil && p.Ref == (cache.Ref{}) {
-		return s.Executor.Answer(ctx, &c.Caller, p.Query, &p.Freshness)
+	if p.Cut != nil || p.Ref != (cache.Ref{}) {
+		return s.snapshot(c, p)
 	}
-	got, err := s.snapshot(c, p)
-	return execution.Result{Answer: got}, err
+	return s.Executor.Answer(ctx, &c.Caller, p.Query, &p.Freshness)
 }
 
 // snapshot returns the snapshot that a cursor refers to.
-func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
+func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (execution.Result, error) {
 	if p.Cut != nil {
-		return p.Cut.Answer, nil
+		return execution.Result{Answer: p.Cut.Answer}, nil
 	}
 	got, err := s.Executor.Pinned(p.Query, &p.Freshness, p.Ref, c.Start)
-	return got, cursorError(err)
+	return execution.Result{Answer: got}, cursorError(err)
 }
 
 // maxNameBytes is how many bytes the names of columns may take in all rows of a page together.
