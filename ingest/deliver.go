@@ -39,6 +39,17 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	return s.result(), nil
 }
 
+// AwaitBatch waits until no batch of the project is being written, on any server if Options.Turn waits for them. What a later batch reads includes what the
+// caller has written before.
+func (i *Ingester) AwaitBatch(ctx context.Context, options Options) error {
+	done, err := i.project(options.Project).turn(ctx, &options)
+	if err != nil {
+		return err
+	}
+	done()
+	return nil
+}
+
 // captured takes the turn of a project's deliveries and holds it until done is called.
 func (i *Ingester) captured(ctx context.Context, options Options) (p *projectState, s *session, done func(), err error) {
 	options.Captured = true

@@ -105,6 +105,7 @@ func TestDeliverPeople(t *testing.T) {
 	tests := []struct {
 		name, in                     string
 		events, persons, ids, stored lines
+		noTypes                      bool
 	}{
 		{
 			name:    "an unknown id makes a person as old as the event, and an earlier event does not move that",
@@ -213,10 +214,12 @@ func TestDeliverPeople(t *testing.T) {
 			},
 		},
 		{
-			name: "events that speak of people alone are kept, without their person, if their id is a client's mistake",
-			in: `{"event":"$identify","distinct_id":"anonymous","properties":{"$process_person_profile":false,"$anon_distinct_id":"y"}}
-				{"event":"$groupidentify","distinct_id":"system","timestamp":"2024-03-04T10:00:01Z","properties":{"$process_person_profile":false,"$group_type":"t","$group_key":"k"}}`,
-			events: lines{`["$identify", "anonymous", "<anonymous>", "propertyless", "{}"]`, `["$groupidentify", "system", "<system>", "propertyless", "{}"]`},
+			name: "events that speak of people alone are kept, without person and group type, if the newest route took their id for a mistake",
+			in: `{"event":"$identify","distinct_id":"anonymous","shared_id":true,"properties":{"$process_person_profile":false,"$anon_distinct_id":"y"}}
+				{"event":"$groupidentify","distinct_id":"system","shared_id":true,"timestamp":"2024-03-04T10:00:01Z","properties":{"$process_person_profile":false,"$group_type":"t","$group_key":"k"}}
+				{"event":"$groupidentify","distinct_id":"system","properties":{"$process_person_profile":false,"$group_type":"t","$group_key":"k"}}`,
+			events:  lines{`["$identify", "anonymous", "<anonymous>", "propertyless", "{}"]`, `["$groupidentify", "system", "<system>", "propertyless", "{}"]`},
+			noTypes: true,
 		},
 		{
 			name: "null in $set_once takes no passing properties along",
@@ -309,6 +312,9 @@ func TestDeliverPeople(t *testing.T) {
 				var pairs []string
 				for _, id := range []string{"x", "y", "s", "t", "a", "b", "anon", "same", "user", "old", "new", "older", "anonymous", "system"} {
 					pairs = append(pairs, ingest.PersonUUID(options.Project, id).String(), "<"+id+">")
+				}
+				if tt.noTypes && len(options.GroupTypes) > 0 {
+					t.Errorf("it has the group types %v", options.GroupTypes)
 				}
 				for name, q := range map[string]struct {
 					sql  string
@@ -849,4 +855,40 @@ func clientOf(t *testing.T, database string) *clickhouse.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestAwaitBatch: it returns when a batch that is being delivered is written, not before, and gives up when its context ends.
+func TestAwaitBatch(t *testing.T) {
+	c := client(t)
+	i, options := ingest.New(c), ingest.Options{Project: project(), Now: now}
+	began, proceed, delivered := make(chan bool), make(chan bool), make(chan error, 1)
+	options.Turn = func(context.Context) (func(), error) {
+		close(began)
+		<-proceed
+		return func() {}, nil
+	}
+	go func() {
+		_, err := i.Deliver(context.WithoutCancel(t.Context()), options, captured(t, `{"event":"a","distinct_id":"x"}`))
+		delivered <- err
+	}()
+	select {
+	case <-began:
+	case err := <-delivered:
+		t.Fatalf("delivering an event: %v", err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := i.AwaitBatch(soon, ingest.Options{Project: options.Project}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while a batch is being delivered: %v, want that the deadline is exceeded", err)
+	}
+	close(proceed)
+	if err := i.AwaitBatch(t.Context(), ingest.Options{Project: options.Project}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, c, options.Project, "SELECT count() FROM events"); !slices.Equal(got, []string{"[1]"}) {
+		t.Errorf("after the batch there are %v events", got)
+	}
+	if err := <-delivered; err != nil {
+		t.Error(err)
+	}
 }

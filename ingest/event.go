@@ -47,15 +47,12 @@ func (e *event) normalize() {
 // fromServer reports whether a server sent the event about one of its users: the operating system is the server's.
 func (e *event) fromServer() bool { return string(e.Properties.Get("$is_server")) == "true" }
 
-// pointless reports whether an event is only about a person or group, but is sent without profile. It is none if the profile was left out because of the
-// distinct id, see [record.IsSharedID].
+// pointless reports whether an event is only about a person or group, but is sent without profile. Events whose profile the capture route has left out are
+// kept (contract: capture.md, sections 8 and 11).
 func (e *event) pointless() bool {
-	if record.IsSharedID(e.DistinctID) {
-		return false
-	}
 	switch e.Event {
 	case "$identify", "$create_alias", "$merge_dangerously", "$groupidentify":
-		return e.personless
+		return e.personless && !e.SharedID
 	}
 	return false
 }

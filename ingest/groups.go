@@ -236,12 +236,10 @@ func groupIdentify(r *record.Record) (name, key string, set record.Object) {
 }
 
 // learn gives the group types of an event an index before its groups are looked up: an interrupted batch may have written groups of types that were not kept.
-func (g *groups) learn(r *record.Record, personless bool) {
-	if !personless {
-		for _, m := range r.Properties.Get("$groups").Object() {
-			if key, ok := m.Value.Text(); ok && key != "" {
-				g.index(m.Key)
-			}
+func (g *groups) learn(r *record.Record) {
+	for _, m := range r.Properties.Get("$groups").Object() {
+		if key, ok := m.Value.Text(); ok && key != "" {
+			g.index(m.Key)
 		}
 	}
 	if name, key, _ := groupIdentify(r); key != "" {

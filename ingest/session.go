@@ -177,8 +177,8 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		}
 	}
 	for _, e := range given {
-		if e != nil && !s.drops(e) {
-			s.groups.learn(e.Record, s.options.Captured && e.personless)
+		if e != nil && !s.drops(e) && !s.isAlone(e) {
+			s.groups.learn(e.Record)
 		}
 	}
 	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
@@ -359,6 +359,9 @@ func (s *session) drops(e *event) bool {
 	return s.tooOld(e) || s.options.Captured && (e.deleted || e.pointless())
 }
 
+// isAlone reports whether an event has neither person nor groups.
+func (s *session) isAlone(e *event) bool { return s.options.Captured && e.personless }
+
 func (s *session) tooOld(e *event) bool { return e.Timestamp.Before(s.options.EventsFrom) }
 
 // event applies an event, and appends its row unless the event is known.
@@ -377,7 +380,7 @@ func (s *session) event(ctx context.Context, e *event, known knownEvents, rows [
 		return rows, nil
 	}
 	s.report.Events++
-	alone := s.options.Captured && e.personless
+	alone := s.isAlone(e)
 	keys := s.groups.ofEvent(e.Record, alone)
 	if there {
 		s.report.Duplicates++

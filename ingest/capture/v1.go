@@ -266,7 +266,7 @@ func (b *v1Batch) fillV1(r *record.Record) (Outcome, string) {
 	details := ""
 	if record.IsSharedID(r.DistinctID) {
 		b.properties = b.properties.Set(processProfile, falseValue)
-		details = withoutPersons
+		r.SharedID, details = true, withoutPersons
 	}
 	if r.Timestamp = b.clock.bounded(at); string(b.properties.Get(ignoreSentAt)) != "true" {
 		r.Timestamp = b.clock.corrected(at)

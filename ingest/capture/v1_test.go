@@ -129,7 +129,7 @@ func TestV1Events(t *testing.T) {
 		{"no correction", `,"options":{"disable_skew_correction":"True"}`, ok + "\n" + v1Line("d", "2024-06-01T11:00:05Z", `"$ignore_sent_at":true,`)},
 		{"header before $lib", `,"properties":{"$lib":"x"}`, ok + "\n" + `{"event":"e","distinct_id":"d","timestamp":"2024-06-01T11:00:00Z","uuid":"` + id + `","properties":{"$lib":"posthog-node",` +
 			strings.TrimPrefix(v1Added, `"$lib":"posthog-node",`) + "}}"},
-		{"illegal id", `,"distinct_id":"Anonymous","properties":{"$process_person_profile":true}`, ok + " person_processing_disabled\n" + v1Line("Anonymous", corrected, `"$process_person_profile":false,`)},
+		{"illegal id", `,"distinct_id":"Anonymous","properties":{"$process_person_profile":true}`, ok + " person_processing_disabled\n" + strings.Replace(v1Line("Anonymous", corrected, `"$process_person_profile":false,`), `,"properties"`, `,"shared_id":true,"properties"`, 1)},
 		{"not stored", `,"event":"$$heatmap"`, ok},
 		{"cookieless", `,"distinct_id":"$posthog_cookieless","options":{"cookieless_mode":true}`, ok},
 		{"cookieless after an identify", `,"options":{"cookieless_mode":"1"}`, ok},

@@ -49,6 +49,9 @@ func (r *Record) appendEvent(dst []byte) []byte {
 	if r.Elements != "" {
 		dst = chjson.AppendString(append(dst, `,"elements_chain":`...), r.Elements)
 	}
+	if r.SharedID {
+		dst = append(dst, `,"shared_id":true`...)
+	}
 	return dst
 }
 

@@ -62,7 +62,7 @@ func genRecord(t *rapid.T) record.Record {
 	switch r.Kind {
 	case record.Event:
 		r.Event, r.DistinctID, r.Timestamp = genName.Draw(t, "event"), genName.Draw(t, "distinct id"), genTime.Draw(t, "timestamp")
-		r.Elements = rapid.String().Draw(t, "elements")
+		r.Elements, r.SharedID = rapid.String().Draw(t, "elements"), rapid.Bool().Draw(t, "shared id")
 		if r.HasUUID = rapid.Bool().Draw(t, "has uuid"); r.HasUUID {
 			r.UUID = uuid.New()
 		}

@@ -45,6 +45,8 @@ type Record struct {
 	PersonProperties Object
 	// OtherID is another distinct id of the event's person. It merges people as the $anon_distinct_id of an $identify does.
 	OtherID string
+	// SharedID reports whether the newest capture route took the event without its person because of its distinct id. See IsSharedID.
+	SharedID bool
 
 	// A person, or people of a cohort.
 	DistinctIDs []string
@@ -149,6 +151,7 @@ func (r *Record) parseEvent(o Object) error {
 	if r.PersonID, err = personField(o); err != nil {
 		return err
 	}
+	r.SharedID = string(o.Get("shared_id")) == "true"
 	r.Elements, _, err = textField(o, "elements_chain")
 	if chain, ok := r.Properties.Get("$elements_chain").unquote(); ok && r.Elements == "" {
 		r.Elements = chain

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -52,9 +53,13 @@ func (w *Warehouse) RemoveMembers(ctx context.Context, at *admission.Place, proj
 	return err
 }
 
-// DropLostMembers is clickhouse.Client.DropLostMembers.
+// DropLostMembers is clickhouse.Client.DropLostMembers. It first waits for the batch that is being written: that may have asked for the cohorts of a person
+// before the members were added, and merge the person after this has looked for merges.
 func (w *Warehouse) DropLostMembers(ctx context.Context, at *admission.Place, project, cohort int64, since time.Time) (bool, error) {
 	if err := check(at, project); err != nil {
+		return false, err
+	}
+	if err := w.ingest.AwaitBatch(ctx, ingest.Options{Project: project, Turn: w.turnOf(project)}); err != nil {
 		return false, err
 	}
 	return w.removing(project, physical.StaticMembers, func() (bool, error) { return w.client.DropLostMembers(ctx, project, cohort, since) })
