@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -46,11 +45,8 @@ func find(c *api.Caller, in *api.Input) (*registry.Alert, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// The limits of the parameter search.
-const (
-	maxSearch      = 200
-	nameSimilarity = 0.3
-)
+// nameSimilarity is the similarity from which a name that does not contain the search counts as similar.
+const nameSimilarity = 0.3
 
 // found is an alert of a list; match says how a search found it.
 type found struct {
@@ -65,9 +61,9 @@ func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Res
 	if err != nil {
 		return nil, err
 	}
-	search := strings.TrimSpace(in.URL.Query().Get("search"))
-	if utf8.RuneCountInString(search) > maxSearch {
-		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+	search, err := api.SearchText(in)
+	if err != nil {
+		return nil, err
 	}
 	term := trigram.New(search)
 	var rows []found

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -212,12 +211,14 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	if !from.IsZero() && !to.IsZero() && from.After(to) {
 		return nil, api.Invalid("", "invalid_input", "Invalid date range: date_from must be before date_to")
 	}
-	words := strings.FieldsFunc(strings.ToLower(given.Get("search")), func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+	words, err := api.SearchWords(in)
+	if err != nil {
+		return nil, err
+	}
 	hidden, emoji := given.Get("hidden_in_user_interface"), given.Get("is_emoji")
 	return func(a *registry.Annotation) bool {
-		content := strings.ToLower(api.Deref(a.Content))
 		switch {
-		case scope != "" && a.Scope != scope, slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(content, word) }),
+		case scope != "" && a.Scope != scope, !words.In(api.Deref(a.Content)),
 			(!from.IsZero() || !to.IsZero()) && a.At.IsZero(), a.At.Before(from), !to.IsZero() && a.At.After(to),
 			hidden != "" && isYes(hidden) != api.Deref(a.Hidden), emoji != "" && isYes(emoji) != (a.Emoji != ""):
 			return false

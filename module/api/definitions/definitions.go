@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -90,28 +89,31 @@ func readDefinition(f *api.Fields) registry.DefinitionFields {
 	return out
 }
 
-// leftOut reports whether a list leaves out a definition, by the parameters exclude_hidden and verified.
-func (d *described) leftOut(in *api.Input) bool {
+// shown says which definitions a list has, by the parameters that all lists of definitions take.
+type shown struct {
+	words         api.Words
+	excludeHidden bool
+	verified      *bool // nil for both
+}
+
+func readShown(in *api.Input) (f shown, err error) {
 	given := in.URL.Query()
-	verified := given.Get("verified")
-	return d.Hidden && api.IsTrue(given.Get("exclude_hidden")) || verified != "" && api.IsTrue(verified) != d.Verified
+	f.excludeHidden = api.IsTrue(given.Get("exclude_hidden"))
+	if verified := given.Get("verified"); verified != "" {
+		f.verified = new(api.IsTrue(verified))
+	}
+	f.words, err = api.SearchWords(in)
+	return f, err
+}
+
+func (f *shown) has(d *described) bool {
+	return f.words.In(d.Name) && (!f.excludeHidden || !d.Hidden) && (f.verified == nil || *f.verified == d.Verified)
 }
 
 // pageOf is api.PageOf for the result of a query.
 func pageOf[T any](in *api.Input, all []T, quotas execution.Quotas) (*api.Response, error) {
 	res, err := api.PageOf(in, all)
 	return res.With(quotas), err
-}
-
-// searched reports whether a name contains each word of the parameter search.
-func searched(in *api.Input, name string) bool {
-	name = strings.ToLower(name)
-	for word := range strings.FieldsSeq(strings.ToLower(in.URL.Query().Get("search"))) {
-		if !strings.Contains(name, word) {
-			return false
-		}
-	}
-	return true
 }
 
 // flagDefinitions answers GET /api/feature_flag/local_evaluation/ and /flags/definitions/, which server SDKs with a personal key request every half minute:

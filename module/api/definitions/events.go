@@ -70,10 +70,10 @@ func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Inp
 	events = withDefined(c, events)
 	records := []eventRecord{}
 	for _, e := range events {
-		if !searched(in, e.Name) || !filter.keeps(e) {
+		if !filter.keeps(e) {
 			continue
 		}
-		if r := recordEvent(c, e); !r.leftOut(in) && filter.tagged(r.Tags) {
+		if r := recordEvent(c, e); filter.has(&r.described) && filter.tagged(r.Tags) {
 			records = append(records, r)
 		}
 	}
@@ -83,6 +83,8 @@ func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Inp
 
 // eventFilter says which events a caller requests.
 type eventFilter struct {
+	shown
+
 	kind            string
 	names, leftOut  map[string]bool // names is nil for all
 	tagged          func(tags []string) bool
@@ -100,6 +102,9 @@ func readEventFilter(c *api.Caller, in *api.Input) (*eventFilter, error) {
 		return nil, err
 	}
 	f := &eventFilter{kind: given.Get("event_type"), tagged: func([]string) bool { return true }}
+	if f.shown, err = readShown(in); err != nil {
+		return nil, err
+	}
 	switch f.kind {
 	case "", "event", "event_custom", "event_posthog":
 	case "all", "action_event": // of the events alone, as in PostHog

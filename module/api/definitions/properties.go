@@ -91,6 +91,8 @@ func (d *Definitions) updateProperty(ctx context.Context, c *api.Caller, in *api
 
 // propertyFilter says which properties a caller requests.
 type propertyFilter struct {
+	shown
+
 	scope    registry.PropertyScope
 	group    int
 	names    []string // empty for all
@@ -105,6 +107,9 @@ var definedScopes = map[string]registry.PropertyScope{
 }
 
 func readPropertyFilter(in *api.Input) (f propertyFilter, err error) {
+	if f.shown, err = readShown(in); err != nil {
+		return f, err
+	}
 	given := in.URL.Query()
 	kind, ok := given.Get("type"), false
 	if f.scope, ok = definedScopes[kind]; !ok {
@@ -155,11 +160,10 @@ func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api
 			record.Seen = &has
 		}
 		switch {
-		case p.Scope != f.scope, p.GroupTypeIndex != f.group, !searched(in, p.Name),
+		case p.Scope != f.scope, p.GroupTypeIndex != f.group, !f.has(&record.described),
 			f.names != nil && !names[p.Name], excluded[p.Name],
 			seen != nil && f.onlySeen && !seen[p.Name],
 			f.scope == registry.EventProperty && api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
-			record.leftOut(in),
 			api.IsTrue(given.Get("is_numerical")) && !record.IsNumerical,
 			flags != "" && api.IsTrue(flags) != strings.HasPrefix(p.Name, "$feature/"):
 			continue

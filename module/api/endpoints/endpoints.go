@@ -68,8 +68,12 @@ func (s *Endpoints) list(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	if filtered && err != nil {
 		return nil, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
 	}
+	all, err := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
+	if err != nil {
+		return nil, err
+	}
 	var found []*registry.Endpoint
-	for _, e := range searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID)) {
+	for _, e := range all {
 		if filtered && e.Active != wanted {
 			continue
 		}

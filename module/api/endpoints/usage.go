@@ -215,7 +215,10 @@ func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Ti
 
 // listUsage answers GET endpoint_usage/. It is not below endpoints/ because an endpoint there can have any name.
 func (s *Runs) listUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	found := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
+	found, err := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
+	if err != nil {
+		return nil, err
+	}
 	if names := in.URL.Query().Get("names"); names != "" {
 		if strings.Count(names, ",") >= maxNames {
 			return nil, errNames

@@ -194,7 +194,7 @@ func placeOf(t *registry.Tile) (x, y float64) {
 // list answers GET dashboards/: pinned dashboards first, then by name.
 func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
-	search, err := searchText(in)
+	search, err := api.SearchText(in)
 	if err != nil {
 		return nil, err
 	}

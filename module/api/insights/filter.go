@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
@@ -16,9 +15,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// maxSearch is the longest search, in characters: contract api.md section 4.2.
-const maxSearch = 200
 
 // The similarity from which a text that does not contain the search counts as similar. Descriptions are prose, in which something similar to a short word
 // is always found, so they need more, and also count for less.
@@ -31,18 +27,9 @@ const (
 // sameName is the score of a name that equals the search, above all similarities.
 const sameName = 2
 
-// searchText reads what a list is searched for; empty for no search.
-func searchText(in *api.Input) (string, error) {
-	text := strings.TrimSpace(in.URL.Query().Get("search"))
-	if utf8.RuneCountInString(text) > maxSearch {
-		return "", api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
-	}
-	return text, nil
-}
-
 // search keeps the rows whose names, description or tags contain the search, or whose names or description are similar to it.
 func search(ctx context.Context, in *api.Input, rows []insightRow) ([]insightRow, error) {
-	text, err := searchText(in)
+	text, err := api.SearchText(in)
 	if err != nil || text == "" {
 		return rows, err
 	}

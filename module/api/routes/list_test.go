@@ -136,3 +136,18 @@ func TestPlainListOfInsights(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchesAreShort: lists look for a search in every record, so none takes a long one.
+func TestSearchesAreShort(t *testing.T) {
+	w := apitest.New(t)
+	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "alert:read", "annotation:read", "dashboard:read", "endpoint:read", "event_definition:read",
+		"insight:read", "property_definition:read")
+	for _, path := range []string{
+		"alerts/", "annotations/", "dashboards/", "endpoint_usage/", "endpoints/", "event_definitions/", "insights/", "property_definitions/",
+	} {
+		answer := w.SendAs(t, secret, http.MethodGet, "/api/projects/@current/"+path+"?search="+strings.Repeat("a,", 101), "")
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "attr") != "search" {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+	}
+}
