@@ -266,6 +266,7 @@ func (a *App) applyLimits(rt *runtime) {
 	rt.Places.SetLimits(a.placeLimits())
 	rt.Runs.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	rt.capturing.logs.SetMaxBytes(int64(a.Capture.Buffer))
+	rt.imports.spool.Store(int64(a.Limits.ImportSize))
 }
 
 // Stop ends background tasks of the start.

@@ -63,7 +63,6 @@ func (a *App) openImports(rt *runtime, key string) (*importing, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.spool.Store(int64(a.Limits.ImportSize))
 	return &importing{found.importer, found.Service, int64(a.Limits.ImportSize)}, nil
 }
 

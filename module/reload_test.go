@@ -200,10 +200,10 @@ func TestReloadThatFailsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	rt := running.runtime.Load()
-	limits, budget := rt.Places.Limits(), rt.Runs.Budget.Load()
+	limits, budget, spool := rt.Places.Limits(), rt.Runs.Budget.Load(), rt.imports.spool.Load()
 	var config map[string]any
 	if err := json.Unmarshal(reloaded(folder, map[string]any{
-		"limits": map[string]any{"concurrency": 2}, "cache": map[string]any{"max_size": "2MiB"},
+		"limits": map[string]any{"concurrency": 2, "import_size": "1MiB"}, "cache": map[string]any{"max_size": "2MiB"},
 	}), &config); err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +220,9 @@ func TestReloadThatFailsElsewhere(t *testing.T) {
 		}
 		if got := rt.Runs.Budget.Load(); got != budget {
 			t.Fatalf("the memory of its background runs is %d, want %d", got, budget)
+		}
+		if got := rt.imports.spool.Load(); got != spool {
+			t.Fatalf("the size of an import is limited to %d, want %d", got, spool)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func (w *writer) refresh() *openapi3.Schema {
 
 func dashboardFilter() *openapi3.Schema {
 	s := described(object(members{"date_from?": orNull(text()), "date_to?": orNull(text())}),
-		"Replaces an insight's dates, and adds to its property filters: use variables.")
+		"Replaces an insight's dates, and adds to its property filters: use variables. A 403 for keys and tokens that are limited to endpoints.")
 	s.Deprecated = true
 	return s.WithPropertyRef("properties", inline(listOf(refTo("PropertyFilter"))))
 }
