@@ -45,6 +45,9 @@ func (s *Dashboards) answer(
 ) (*api.Response, error) {
 	var err error
 	c = c.Now(s.Registry)
+	if d = c.Snapshot.AnyDashboard(c.Project.ID, d.ID); d == nil { // what is remembered for a snapshot is of the dashboard in it
+		return nil, api.NotFound("Not found.")
+	}
 	out := fullDashboard{
 		dashboardRecord: recordDashboard(c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
 		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},

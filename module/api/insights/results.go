@@ -181,6 +181,9 @@ func (s *Results) answer(
 	if c.Snapshot.Schema(c.Project.ID) == nil {
 		return nil, api.NotFound("Project not found.") // it was just deleted
 	}
+	if i = c.Snapshot.AnyInsight(c.Project.ID, i.ID); i == nil { // what is remembered for a snapshot is of the insight in it
+		return nil, api.NotFound("Not found.")
+	}
 	one := shownIn(c, in, i)
 	got, err := s.result(ctx, c, in, one, params)
 	if params.written {
