@@ -95,7 +95,10 @@ func (c *Cache) putPieces(next *Pieces, answer []Span) {
 	}
 	next.trim(c.store.largest, answer)
 	c.store.put(next.key.hash, next, next.size, pieceLifetime)
-	c.store.settle()
+	if c.store.settle() {
+		c.store.put(next.key.hash, next, next.size, pieceLifetime)
+		c.store.settle()
+	}
 }
 
 // trim drops pieces until the rest fits.

@@ -51,8 +51,19 @@ func (c *Cache) SavePieces(w io.Writer) (queries int, err error) {
 }
 
 // LoadPieces adds the pieces that SavePieces wrote to a cache that has none, and returns the number of queries that have some. The caller must make
-// sure that versions of the data still mean what they did when they were saved. Pieces before an error are kept.
+// sure that versions of the data still mean what they did when they were saved. After an error none are kept: a damaged file can have readable pieces with
+// wrong numbers.
 func (c *Cache) LoadPieces(r io.Reader) (queries int, err error) {
+	var loaded []Key
+	defer func() {
+		if err == nil {
+			return
+		}
+		queries = 0
+		for _, key := range loaded {
+			c.store.erase(key.hash)
+		}
+	}()
 	from := gob.NewDecoder(r)
 	for {
 		var in savedPieces
@@ -66,7 +77,9 @@ func (c *Cache) LoadPieces(r io.Reader) (queries int, err error) {
 		if err != nil {
 			return queries, fmt.Errorf("reading pieces: %w", err)
 		}
-		c.KeepPieces(&Pieces{key: keyOf(in.Project, in.Key)}, in.Columns, kept, slices.Collect(maps.Keys(kept)))
+		key := keyOf(in.Project, in.Key)
+		c.KeepPieces(&Pieces{key: key}, in.Columns, kept, slices.Collect(maps.Keys(kept)))
+		loaded = append(loaded, key)
 		queries++
 	}
 }

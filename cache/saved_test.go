@@ -59,6 +59,28 @@ func TestSavedPieces(t *testing.T) {
 	})
 }
 
+// TestLoadDamagedPieces: of a file with an error in it nothing is kept, also what came before.
+func TestLoadDamagedPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := newWorld(t).c, newWorld(t).c
+		for n := range int64(3) {
+			from.KeepPieces(from.Pieces(key(n, "")), nil, map[cache.Span]*cache.Piece{{From: 1, To: 2}: pieceOf(1, 7, time.Now())}, nil)
+		}
+		var file bytes.Buffer
+		if _, err := from.SavePieces(&file); err != nil {
+			t.Fatal(err)
+		}
+		if queries, err := to.LoadPieces(bytes.NewReader(file.Bytes()[:file.Len()-3])); queries != 0 || err == nil {
+			t.Errorf("LoadPieces() = %d, %v, want an error", queries, err)
+		}
+		for n := range int64(3) {
+			if to.Pieces(key(n, "")).Find(cache.Span{From: 1, To: 2}) != nil {
+				t.Errorf("the piece of key %d is kept", n)
+			}
+		}
+	})
+}
+
 // FuzzLoadPieces: no file makes a cache panic, and what it accepts can be saved again.
 func FuzzLoadPieces(f *testing.F) {
 	c, err := cache.New(cache.Config{MaxBytes: 1 << 20})

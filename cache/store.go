@@ -58,26 +58,46 @@ func (s *store) get(hash uint64) any {
 	return value
 }
 
-// put offers a value to Ristretto, which may reject it. It expires after ttl.
+// put offers a value to Ristretto, which may reject it. It expires after ttl. Ristretto evicts nothing for a value that replaces a smaller one, and may exceed
+// its size. After that, put removes older values first, so that the new ones have to displace others.
 func (s *store) put(hash uint64, value any, cost int64, ttl time.Duration) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
-	switch {
-	case !open:
-	case cost > s.largest:
+	if !open {
+		return
+	}
+	if cost > s.largest {
 		s.stats.tooLarge.Add(1)
 		s.ristretto.Del(hash) // or the older value would still be served
-	case !s.ristretto.SetWithTTL(hash, value, cost, ttl):
+		return
+	}
+	if s.isOver() {
+		s.ristretto.Del(hash)
+	}
+	if !s.ristretto.SetWithTTL(hash, value, cost, ttl) {
 		s.stats.dropped.Add(1)
 	}
 }
 
-// settle waits until every earlier put is either visible to get or rejected.
-func (s *store) settle() {
+// settle waits until every earlier put is either visible to get or rejected. It reports whether the values then exceed the size of the cache.
+func (s *store) settle() (over bool) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return false
+	}
+	s.ristretto.Wait()
+	return s.isOver()
+}
+
+func (s *store) isOver() bool { return s.ristretto.RemainingCost() < 0 }
+
+// erase removes the value stored under a hash.
+func (s *store) erase(hash uint64) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if open {
-		s.ristretto.Wait()
+		s.ristretto.Del(hash)
 	}
 }
 

@@ -97,6 +97,54 @@ func TestBudgetIsKept(t *testing.T) {
 	})
 }
 
+// TestBudgetIsKeptByGrowth: results and pieces that replace smaller ones displace others, or are not kept, even if all are asked for often.
+func TestBudgetIsKeptByGrowth(t *testing.T) {
+	const keys = 40
+	tests := map[string]func(t *testing.T, w *world, n int64, size int){
+		"results": func(t *testing.T, w *world, n int64, size int) {
+			t.Helper()
+			for range 3 {
+				ask(t, w.c, key(n, ""), recompute, loadOf("x", size))
+				synctest.Wait()
+			}
+		},
+		"pieces": func(t *testing.T, w *world, n int64, size int) {
+			t.Helper()
+			b := cache.NewBuilder(cache.Limits{})
+			_ = b.Columns(nil)
+			if err := b.Row([]byte(`["` + strings.Repeat("x", size) + `"]`)); err != nil {
+				t.Fatal(err)
+			}
+			computed := map[cache.Span]*cache.Piece{{From: 1, To: 2}: {Rows: b.Result(), ComputedAt: time.Now()}}
+			for range 3 {
+				w.c.KeepPieces(w.c.Pieces(key(n, "")), nil, computed, nil)
+			}
+		},
+	}
+	for name, store := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				most := int64(budget)
+				if name == "results" { // until the next one is stored
+					most += budget / 8
+				}
+				for size := 1 << 10; size < budget/8; size *= 2 {
+					for n := range int64(keys) {
+						store(t, w, n, size)
+						if stats := w.c.Stats(); stats.Bytes > most || stats.Bytes < 0 {
+							t.Fatalf("%d bytes are taken of %d after %d of size %d", stats.Bytes, most, n, size)
+						}
+					}
+				}
+				if stats := w.c.Stats(); stats.Bytes < budget/4 {
+					t.Errorf("only %d bytes are taken of %d", stats.Bytes, budget)
+				}
+			})
+		})
+	}
+}
+
 func TestExpiredResultsGiveTheirMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
