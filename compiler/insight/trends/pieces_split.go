@@ -54,8 +54,19 @@ type splitPiece []map[string]splitNumber
 // errNotKept means that the rows do not contain the answer.
 var errNotKept = errors.New("the numbers of a piece are not kept")
 
-// readSplit reads the rows of a piece. It adds up values that are equal once they are cut.
-func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
+// maxSplitNumbers is how many numbers of all pieces are read at once: about 200 MB. With more, the whole query takes less memory.
+const maxSplitNumbers = 2 << 20
+
+// splitReader reads the pieces of an answer.
+type splitReader struct {
+	*pieces
+
+	values  map[string]string // by themselves: most are in several pieces
+	numbers int
+}
+
+// piece reads the rows of a piece. It adds up values that are equal once they are cut.
+func (p *splitReader) piece(rows [][]byte) (splitPiece, error) {
 	out := make(splitPiece, len(p.b.q.Series))
 	for i := range out {
 		out[i] = map[string]splitNumber{}
@@ -77,6 +88,7 @@ func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
 			return nil, errNotKept
 		}
 		src := p.sources[source]
+		name := p.name(values)
 		for _, c := range src.lanes {
 			if c.index >= len(numbers) || c.index >= len(events) {
 				return nil, fmt.Errorf("reading a row of a piece of a trend: it has %d numbers", len(numbers))
@@ -86,16 +98,32 @@ func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
 				return nil, errNotKept
 			}
 			of := splitNumber{*number, *seen}
-			if before, twice := out[c.lane.series][string(values)]; twice {
+			if len(src.lanes) > 1 && of == (splitNumber{}) {
+				continue // the value is in another lane
+			}
+			if p.numbers++; p.numbers > maxSplitNumbers {
+				return nil, errNotKept
+			}
+			if before, twice := out[c.lane.series][name]; twice {
 				if !src.uncut {
 					return nil, fmt.Errorf("reading a row of a piece of a trend: %s comes twice", values)
 				}
 				of.number, of.events = of.number+before.number, of.events+before.events
 			}
-			out[c.lane.series][string(values)] = of
+			out[c.lane.series][name] = of
 		}
 	}
 	return out, nil
+}
+
+// name returns the text of values, which all pieces share.
+func (p *splitReader) name(values []byte) string {
+	name, ok := p.values[string(values)]
+	if !ok {
+		name = string(values)
+		p.values[name] = name
+	}
+	return name
 }
 
 // ranked is a value of a lane with its points.
@@ -111,10 +139,10 @@ type ranked struct {
 // splitRows builds the rows of a whole trend with a breakdown: it ranks the values of each lane and merges those past the limit, as the
 // query for the whole trend does (see cut).
 func (p *pieces) splitRows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
-	pieces := make([]splitPiece, len(found))
+	pieces, reader := make([]splitPiece, len(found)), splitReader{pieces: p, values: map[string]string{}}
 	for place, rows := range found {
 		var err error
-		switch pieces[place], err = p.readSplit(rows); {
+		switch pieces[place], err = reader.piece(rows); {
 		case errors.Is(err, errNotKept):
 			return nil, false, nil
 		case err != nil:
