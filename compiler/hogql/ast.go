@@ -331,7 +331,7 @@ type (
 		X     Expr
 		Alias Name
 	}
-	// Join joins two tables. Exactly one of On and Using is set, neither for a cross join.
+	// Join joins two tables. Exactly one of On and Using is set, neither for a cross join. Right is a Join if it is in parentheses.
 	Join struct {
 		Pos         Span
 		Kind        JoinKind

@@ -95,6 +95,12 @@ var mistakes = []struct{ in, want string }{
 	{"select 1 from a join b on", "25:25: Unexpected end of the query, expected an expression"},
 	{"select 1 from (select 1) (c)", "25:26: Only a table or subquery with an alias can be given names for its columns"},
 	{"select 1 from a.b(1)", "14:17: Only a plain name can be called as a table function"},
+	{"select 1 from (a join b on 1) c", "30:31: Tables in parentheses cannot be given a name together: put the name after a table, inside the parentheses"},
+	{"select 1 from (a) as b", "18:20: Tables in parentheses cannot be given a name together: put the name after a table, inside the parentheses"},
+	{"select 1 from (a join b on 1 union select 2)", "29:34: Unexpected 'union', expected JOIN or ')'"},
+	{"select 1 from (a join b)", "23:24: Unexpected ')', expected ON or USING"},
+	{"select 1 from (a where b)", "17:22: Unexpected 'where', expected JOIN or ')'"},
+	{"select 1 from ()", "15:16: Unexpected ')', expected SELECT"},
 	{"select a from (select 1", "23:23: Unexpected end of the query, expected ')'"},
 
 	// Names and aliases.

@@ -3,7 +3,11 @@ package hogql
 // join parses the tables of FROM.
 func (p *parser) join() Table {
 	start := p.start()
-	left := p.table()
+	return p.joinAfter(start, p.table())
+}
+
+// joinAfter parses what is joined to the table left, which begins at start.
+func (p *parser) joinAfter(start int, left Table) Table {
 	for p.mistake == nil {
 		j := p.joinOperator()
 		if j == nil {
@@ -115,24 +119,20 @@ func (p *parser) joinCondition(j *Join) {
 	}
 }
 
-// table parses one table with its alias.
+// table parses one table with its alias, or tables in parentheses.
 func (p *parser) table() Table {
 	start := p.start()
 	var t Table
 	switch {
 	case p.at(tokTag):
-		q := p.tagQuery()
-		d := &Derived{Query: q}
-		d.Alias, d.Columns = p.tableNames()
-		d.Pos = p.from(start)
-		t = d
+		t = p.derived(start, p.tagQuery())
 	case p.accept(tokLParen):
-		q := p.setQuery()
-		p.expect(tokRParen, "')'")
-		d := &Derived{Query: q}
-		d.Alias, d.Columns = p.tableNames()
-		d.Pos = p.from(start)
-		t = d
+		var q Query
+		if q, t = p.inParens(); q != nil {
+			t = p.derived(start, q)
+		} else if p.atWord(wordAs) || p.atBareAlias() {
+			p.refuse(p.cur().span(), "Tables in parentheses cannot be given a name together: put the name after a table, inside the parentheses")
+		}
 	case p.accept(tokLBrace):
 		x := p.expr(levelAlias)
 		p.expect(tokRBrace, "'}'")
@@ -146,6 +146,65 @@ func (p *parser) table() Table {
 		p.refuse(p.cur().span(), "Only a table or subquery with an alias can be given names for its columns")
 	}
 	return t
+}
+
+// derived parses the alias of a query in FROM.
+func (p *parser) derived(start int, q Query) Table {
+	d := &Derived{Query: q}
+	d.Alias, d.Columns = p.tableNames()
+	d.Pos = p.from(start)
+	return d
+}
+
+// inParens parses what follows an opening parenthesis in FROM, up to the closing one: a query, or tables. A query in parentheses, a placeholder or a tag at
+// the beginning can be the start of both.
+func (p *parser) inParens() (Query, Table) {
+	if !p.enter() {
+		return new(Select), nil
+	}
+	defer p.leave()
+	start := p.start()
+	bare := p.at(tokLBrace)
+	var q Query
+	var t Table
+	switch {
+	case p.accept(tokLParen):
+		q, t = p.inParens()
+	case bare, p.at(tokTag):
+		q, _ = p.member()
+	case p.at(tokQuoted), p.at(tokName) && !p.atWord(wordSelect) && !p.atWord(wordWith) && !p.atWord(wordValues):
+		t = p.table()
+	default:
+		q = p.setQuery()
+		p.expect(tokRParen, "')'")
+		return q, nil
+	}
+	placeholder, _ := q.(*QueryPlaceholder)
+	switch {
+	case q == nil:
+	case p.continuesQuery():
+		q = p.setTail(start, q, true)
+		p.expect(tokRParen, "')'")
+		return q, nil
+	case bare:
+		alias := p.tableAlias()
+		t = &TablePlaceholder{Pos: p.from(start), X: placeholder.X, Alias: alias}
+	default:
+		t = p.derived(start, q)
+	}
+	t = p.joinAfter(start, t)
+	p.expect(tokRParen, "JOIN or ')'")
+	return nil, t
+}
+
+// continuesQuery reports whether what comes next ends a query in parentheses, or continues it.
+func (p *parser) continuesQuery() bool {
+	switch p.cur().word {
+	case wordUnion, wordIntersect, wordExcept, wordOrder, wordLimit, wordOffset:
+		return true
+	default: // an alias, or the words of a join
+	}
+	return p.at(tokRParen)
 }
 
 // namedTable parses a table by its name, or a table function.

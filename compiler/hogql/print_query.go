@@ -280,7 +280,13 @@ func (p *printer) sample(n *Sample) {
 func (p *printer) join(n *Join) {
 	p.table(n.Left)
 	p.put(" ", joinKinds[n.Kind], joinStrictnesses[n.Strictness], "JOIN ")
-	p.table(n.Right)
+	if _, nested := n.Right.(*Join); nested {
+		p.put("(")
+		p.table(n.Right)
+		p.put(")")
+	} else {
+		p.table(n.Right)
+	}
 	switch {
 	case n.On != nil:
 		p.put(" ON ")

@@ -178,6 +178,9 @@ func (g *grower) query(depth int) hogql.Query {
 			Right: &hogql.Derived{Query: g.query(depth - 1), Alias: g.aliasName()},
 			On:    g.expr(depth - 1),
 		}
+		if g.rnd.IntN(2) == 0 {
+			s.From = &hogql.Join{Kind: hogql.CrossJoin, Left: &hogql.TableName{Chain: g.chain()[:1]}, Right: s.From}
+		}
 		s.ArrayJoin = &hogql.ArrayJoin{Arrays: []*hogql.Alias{g.alias(depth)}}
 	}
 	if g.rnd.IntN(2) == 0 {

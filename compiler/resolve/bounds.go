@@ -75,8 +75,7 @@ func onlyInner(t resolved.Table) bool {
 	if !ok {
 		return true
 	}
-	inner := (j.Kind == hogql.InnerJoin || j.Kind == hogql.CrossJoin) && (j.Strictness == hogql.JoinDefault || j.Strictness == hogql.JoinAll)
-	return inner && onlyInner(j.Left) && onlyInner(j.Right)
+	return pairs(j.Kind, j.Strictness) && onlyInner(j.Left) && onlyInner(j.Right)
 }
 
 // eachBound calls use for every time that WHERE compares a column with: lower if the column cannot be less, upper if it cannot be greater, and

@@ -156,6 +156,34 @@ func TestMistakes(t *testing.T) {
 		},
 		{"sample of a merged table", "select id from persons sample 1/2", "23:33: SAMPLE needs a table that is stored as it is, which persons is not"},
 		{"column of USING", "select 1 from events a join persons b using (event)", "45:50: Unable to resolve field: event"},
+		{
+			"join in parentheses that needs a subquery", "select 1 from numbers(1) a, numbers(1) b left join (numbers(1) c, numbers(1) d) on a.number = c.number",
+			"52:78: These tables in parentheses cannot be joined this way: make them a subquery with an alias",
+		},
+		{
+			"asof join in parentheses", "select 1 from numbers(1) a asof join (numbers(1) b, numbers(1) c) on a.number > b.number",
+			"38:64: These tables in parentheses cannot be joined this way: make them a subquery with an alias",
+		},
+		{
+			"later table of a join in parentheses", "select 1 from numbers(1) a, numbers(1) b join (numbers(1) c, numbers(1) d) on a.number = d.number",
+			"89:97: Unable to resolve field: d: after several tables, the condition sees only the first of those in parentheses: make these a subquery with an alias",
+		},
+		{
+			"table outside the parentheses", "select 1 from numbers(1) a join (numbers(1) b join numbers(1) c on a.number = c.number) on a.number = b.number",
+			"67:75: Unable to resolve field: a: a condition in parentheses sees only the tables in them",
+		},
+		{
+			"column outside the parentheses", "select 1 from (select 1 as x) a join (numbers(1) b join (select 1 as y) c on x = y) on x = y",
+			"77:78: Unable to resolve field: x: a condition in parentheses sees only the tables in them",
+		},
+		{
+			"one name inside and outside", "select 1 from events a join (persons b join persons a on a.id = b.id) on a.person_id = b.id",
+			"29:68: Already have joined a table called \"a\". Can't join another one with the same name.",
+		},
+		{
+			"ambiguous column of USING", "select 1 from (numbers(1) a full join numbers(1) b using number) join numbers(1) c using number",
+			"89:95: number is a column of an earlier FULL JOIN, or of both sides of a join: write the condition of this join with ON",
+		},
 		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns matched the COLUMNS('^nothing$') expression"},
 		{"excluded column", "select * exclude (evnt) from events", "18:22: Column \"evnt\" in EXCLUDE list was not found in events → event"},
 		{"reserved name of a parameter", "select arrayMap(team_id -> 1, [1])", `16:28: "team_id" cannot be an alias or identifier, as it's a reserved keyword`},

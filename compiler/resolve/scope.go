@@ -17,6 +17,7 @@ type scope struct {
 	tree    *resolved.Select
 	sources []source
 	using   map[string]source // columns of USING, and the table that their unqualified names refer to; nil after a FULL JOIN
+	unseen  unseen            // set in the condition of a join
 	aliases frame             // of the SELECT itself
 	frame   *frame            // the innermost lambda, or aliases
 	names   *names            // the aliases in the resolved SELECT
@@ -418,6 +419,12 @@ func (s *scope) unknown(f *hogql.Field) {
 			s.r.missing(f.Chain[1].Text, nameAt(f.Chain[1], f.Pos), src.each)
 		}
 		return
+	}
+	for _, src := range s.unseen.sources {
+		if _, has := src.find(name); has && len(f.Chain) == 1 || src.called() == name && len(f.Chain) > 1 {
+			s.r.mistake(f.Pos, "Unable to resolve field: %s: %s", name, s.unseen.why)
+			return
+		}
 	}
 	if hint, fix := f.Chain[0].SingleQuotes(); hint != "" && len(f.Chain) == 1 {
 		s.r.mistakes.Add(&diag.Error{
