@@ -69,6 +69,17 @@ func TestPlaceholders(t *testing.T) {
 		{"a default", "select {variables.nothing ?? 'none'}", nil, "SELECT 'none'"},
 		{"arithmetic", "select {variables.n * 2 + 1}, {variables.n / 2}, {'a' || variables.customer}", nil, "SELECT 7, 1.5, 'aacme'"},
 		{"conditions", "select {variables.n = 3 and not (variables.customer in ('x', 'y'))}", nil, "SELECT true"},
+		{"numbers and booleans are not empty", "select {empty('')}, {empty([])}, {empty(null)}, {empty(0)}, {notEmpty(false)}, {notEmpty('a')}", nil, "SELECT true, true, true, false, true, true"},
+		{
+			"texts are compared with numbers as numbers", "select {a = 5}, {' 5.0 ' = b}, {a != 5}, {a > 10}, {'abc' = 5}, {'' = 0}, {'0x5' = 5}, {a = '5.0'}, {a in (5, 6)}",
+			map[string]any{"a": "5", "b": json.Number("5")},
+			"SELECT true, true, false, false, false, false, false, false, false",
+		},
+		{
+			"booleans are compared with texts and numbers", "select {a = 'TRUE'}, {'false' != a}, {a = 'x'}, {'' = a}, {a = 1}, {0 < a}, {a <= 'false'}, {a > false}, {1 = null}",
+			map[string]any{"a": true},
+			"SELECT true, true, true, false, true, true, false, true, false",
+		},
 		{
 			"a table and an expression of the compiler's own", "select {e} from {t} as t",
 			map[string]any{"e": hogql.Expr(&hogql.Field{Chain: []hogql.Name{{Text: "event"}}}), "t": hogql.Table(&hogql.TableName{Chain: []hogql.Name{{Text: "events"}}})},
@@ -120,6 +131,7 @@ func TestPlaceholders(t *testing.T) {
 		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "18:26: Variable zzzzzzzz is missing from query"},
 		{"a variable that the project lacks", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
 		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},
+		{"text that is no number", "select {'abc' < 5}", nil, "8:17: This expression cannot be used in a placeholder: 'abc' < 5"},
 		{"no query", "select 1 from {a}", map[string]any{"a": "events"}, "14:17: The placeholder {a} does not stand for a table"},
 		{
 			"filters on another table", "select 1 from persons where {filters}", nil,

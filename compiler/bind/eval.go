@@ -157,9 +157,9 @@ func (b *binder) evalCall(c *hogql.Call) (any, bool) {
 		}
 		switch s, isText := v.(string); {
 		case name == "empty":
-			return !truthy(v), true
+			return empty(v), true
 		case name == "notempty":
-			return truthy(v), true
+			return !empty(v), true
 		case v == nil:
 			return nil, true
 		case !isText:
@@ -243,11 +243,12 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 	if !ok {
 		return nil, false
 	}
+	x, y := alike(left, right), alike(right, left)
 	switch c.Op {
 	case hogql.Equals:
-		return equal(left, right), true
+		return equal(x, y), true
 	case hogql.NotEquals:
-		return !equal(left, right), true
+		return !equal(x, y), true
 	case hogql.In, hogql.NotIn:
 		list, isList := right.([]any)
 		if !isList {
@@ -260,7 +261,7 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 		}
 		return found == (c.Op == hogql.In), true
 	case hogql.Less, hogql.LessOrEquals, hogql.Greater, hogql.GreaterOrEquals:
-		if order, ok := compare(left, right); ok {
+		if order, ok := compare(x, y); ok {
 			switch c.Op {
 			case hogql.Less:
 				return order < 0, true
@@ -302,24 +303,77 @@ func truthy(v any) bool {
 	return true
 }
 
-func equal(a, b any) bool {
-	if order, ok := compare(a, b); ok {
-		return order == 0
-	}
-	a, b = filter.Numeric(a), filter.Numeric(b)
-	switch a := a.(type) {
+// empty reports whether a value is NULL, or a text or list without anything in it.
+func empty(v any) bool {
+	switch v := v.(type) {
 	case nil:
-		return b == nil
-	case bool:
-		other, ok := b.(bool)
-		return ok && a == other
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
 	}
 	return false
 }
 
-// compare orders two numbers or two strings.
+// alike converts one side of a comparison to the type in which it is compared with the other, as PostHog does: a text as a number or a boolean, a boolean
+// as a number. A text that is no number stays a text.
+func alike(v, other any) any {
+	other = filter.Numeric(other)
+	_, number := filter.Float(other)
+	_, truth := other.(bool)
+	switch v := v.(type) {
+	case string:
+		if number {
+			return numberIn(v)
+		}
+		if truth {
+			return v != "" && !strings.EqualFold(v, "false")
+		}
+	case bool:
+		if number && v {
+			return int64(1)
+		}
+		if number {
+			return int64(0)
+		}
+	}
+	return v
+}
+
+// numberIn returns the number that a text stands for, or the text.
+func numberIn(text string) any {
+	digits := strings.TrimSpace(text)
+	if strings.Trim(digits, "0123456789+-.eE") != "" { // inf, NaN and hexadecimal numbers
+		return text
+	}
+	n, err := filter.Number(json.Number(digits))
+	if err != nil {
+		return text
+	}
+	return n
+}
+
+func equal(a, b any) bool {
+	if order, ok := compare(a, b); ok {
+		return order == 0
+	}
+	return a == nil && b == nil
+}
+
+// compare orders two numbers, two strings or two booleans.
 func compare(a, b any) (int, bool) {
 	a, b = filter.Numeric(a), filter.Numeric(b)
+	if x, ok := a.(bool); ok {
+		y, ok := b.(bool)
+		switch {
+		case x == y:
+			return 0, ok
+		case y:
+			return -1, ok
+		}
+		return 1, ok
+	}
 	if x, ok := a.(string); ok {
 		y, ok := b.(string)
 		return strings.Compare(x, y), ok
