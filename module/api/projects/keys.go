@@ -59,8 +59,10 @@ func (s *keyRoutes) create(ctx context.Context, c *api.Caller, in *api.Input) (*
 		return nil, err
 	}
 	switch {
-	case update.Label == nil || *update.Label == "":
+	case update.Label == nil:
 		return nil, api.Invalid("label", "required", "This field is required.")
+	case *update.Label == "":
+		return nil, blankLabel()
 	case update.Scopes == nil:
 		return nil, api.Invalid("scopes", "required", "This field is required.")
 	}
@@ -88,6 +90,9 @@ func (s *keyRoutes) update(ctx context.Context, c *api.Caller, in *api.Input) (*
 	fields, update, err := s.read(c, in)
 	if err != nil {
 		return nil, err
+	}
+	if update.Label != nil && *update.Label == "" && k.Label != "" { // keys that the command made can have none
+		return nil, blankLabel()
 	}
 	if err := checkBindingStays(k, fields); err != nil {
 		return nil, err
@@ -133,14 +138,18 @@ func (s *keyRoutes) read(c *api.Caller, in *api.Input) (map[string]json.RawMessa
 	if err != nil {
 		return nil, update, err
 	}
-	if err := api.Optional(fields, "label", &update.Label); err != nil {
-		return nil, update, err
+	f := api.Fields{All: fields}
+	if label := api.Text(&f, "label"); label.Given {
+		update.Label = &label.Value
 	}
-	if _, err := api.Field(fields, "scopes", &update.Scopes); err != nil || s.check == nil {
-		return fields, update, err
+	update.Scopes = api.Change[[]string](&f, "scopes").Value
+	if f.Err != nil || s.check == nil {
+		return fields, update, f.Err
 	}
 	return fields, update, s.check(c, fields)
 }
+
+func blankLabel() error { return api.Invalid("label", "blank", "This field may not be blank.") }
 
 // readBinding reads the variables and endpoints that a new key is bound to.
 func readBinding(c *api.Caller, fields map[string]json.RawMessage) (fixed map[string]any, endpoints []string, err error) {

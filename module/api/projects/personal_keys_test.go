@@ -54,6 +54,9 @@ func TestPersonalKeyLife(t *testing.T) {
 	if changed := w.Send(t, http.MethodPatch, path, `{"label": "Ann, at home", "scopes": ["query:read"]}`); apitest.FieldOf(t, changed, "label") != "Ann, at home" || apitest.FieldOf(t, changed, "value") != nil {
 		t.Errorf("changing: %d %s", changed.Code, changed.Body)
 	}
+	if blank := w.Send(t, http.MethodPatch, path, `{"label": ""}`); blank.Code != http.StatusBadRequest || apitest.FieldOf(t, blank, "code") != "blank" {
+		t.Errorf("a blank label: %d %s", blank.Code, blank.Body)
+	}
 	rolled := w.Send(t, http.MethodPost, path+"roll/", "")
 	next, _ := apitest.FieldOf(t, rolled, "value").(string)
 	if rolled.Code != http.StatusOK || next == value || apitest.FieldOf(t, rolled, "last_rolled_at") == nil {
@@ -132,6 +135,21 @@ func TestPersonalKeyMistakes(t *testing.T) {
 		answer := w.Send(t, tt.method, personalKeysPath+tt.path, tt.body)
 		if answer.Code != tt.want || apitest.FieldOf(t, answer, "attr") != tt.attr {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, answer.Code, answer.Body)
+		}
+	}
+	for _, tt := range []struct{ method, path, body, want string }{
+		{"POST", "", `{"scopes": ["query:read"]}`, "required"},
+		{"POST", "", `{"label": "a"}`, "required"},
+		{"POST", "", `{"label": " ", "scopes": ["query:read"]}`, "blank"},
+		{"POST", "", `{"label": null, "scopes": ["query:read"]}`, "null"},
+		{"POST", "", `{"label": "a", "scopes": null}`, "null"},
+		{"POST", "", `{"label": ["a"], "scopes": ["query:read"]}`, "invalid_input"},
+		{"POST", "", `{"label": "a", "scopes": ["query:run"]}`, "invalid_input"},
+		{"PATCH", other.ID + "/", `{"scopes": null}`, "null"},
+	} {
+		answer := w.Send(t, tt.method, personalKeysPath+tt.path, tt.body)
+		if answer.Code != http.StatusBadRequest || apitest.FieldOf(t, answer, "code") != tt.want {
+			t.Errorf("%s %s %s: %d %s, want %s", tt.method, tt.path, tt.body, answer.Code, answer.Body, tt.want)
 		}
 	}
 	if after := w.Registry.Snapshot().Revision; after != before {
