@@ -334,7 +334,10 @@ func TestMCPServer(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", layout, diff)
 			}
 		}
-		for _, order := range [][]any{{}, {0}, {ids[0], ids[0]}} {
+		if answer := c.Do(t, http.MethodPost, path+"reorder_tiles/", map[string]any{"tile_order": []any{0}}); answer.Status != http.StatusNotFound {
+			t.Errorf("the order of an unknown tile answers %d: %s", answer.Status, answer.Raw)
+		}
+		for _, order := range [][]any{{}, {ids[0], ids[0]}} {
 			if answer := c.Do(t, http.MethodPost, path+"reorder_tiles/", map[string]any{"tile_order": order}); answer.Status != http.StatusBadRequest || answer.Body["attr"] != "tile_order" {
 				t.Errorf("the order %v answers %d: %s", order, answer.Status, answer.Raw)
 			}

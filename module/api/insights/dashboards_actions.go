@@ -139,10 +139,17 @@ func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) 
 func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	rest := slices.DeleteFunc(slices.Clone(d.Tiles), func(t registry.Tile) bool { return t.Deleted })
 	var tiles []registry.Tile
+	seen := make(map[int64]bool, len(order))
+	for _, id := range order {
+		if seen[id] {
+			return nil, api.Invalid("tile_order", "invalid_input", "The tile %d is named twice.", id)
+		}
+		seen[id] = true
+	}
 	for _, id := range order {
 		i := slices.IndexFunc(rest, func(t registry.Tile) bool { return t.ID == id })
 		if i < 0 {
-			return nil, api.Invalid("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
+			return nil, api.NotFound(fmt.Sprintf("The dashboard has no tile %d.", id))
 		}
 		tiles = append(tiles, rest[i])
 		rest = slices.Delete(rest, i, i+1)

@@ -55,6 +55,10 @@ func TestTileMistakes(t *testing.T) {
 		{"a tile without a number", "1/move_tile", `{"to_dashboard": 2, "tile": {}}`, "400 required tile__id: This field is required."},
 		{"a tile that is a number", "1/move_tile", `{"toDashboard": 2, "tile": 1}`, "400 invalid_input tile: Invalid data. Expected a dictionary, but got int."},
 		{"a destination that is deleted", "1/move_tile", `{"to_dashboard": 2, "tile": {"id": 1}}`, "404 not_found <nil>: Not found."},
+		{"an order of no tiles", "1/reorder_tiles", `{"tile_order": []}`, "400 invalid_input tile_order: The numbers of the tiles are required, in their new order."},
+		{"an order with an unknown tile", "1/reorder_tiles", `{"tile_order": [1, 9]}`, "404 not_found <nil>: The dashboard has no tile 9."},
+		{"an order with a tile twice", "1/reorder_tiles", `{"tile_order": [9, 1, 1]}`, "400 invalid_input tile_order: The tile 1 is named twice."},
+		{"an order on a dashboard that is deleted", "2/reorder_tiles", `{"tile_order": [1]}`, "404 not_found <nil>: Not found."},
 		{"a dashboard that is deleted", "2/create_text_tile", `{"body": "a"}`, "404 not_found <nil>: Not found."},
 		{"a dashboard of another name", "x/delete_tile", `{"tile_id": 1}`, "404 not_found <nil>: Not found."},
 	} {
