@@ -1,6 +1,6 @@
 import { type ContainerNode, h, render } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Edits, useEdits } from "../src/data/draft";
+import { changedFields, type Edits, useEdits } from "../src/data/draft";
 
 interface Form {
 	rate: string;
@@ -45,4 +45,11 @@ test("what was typed since it was sent stays, and the rest is what the record wa
 	const saved = { rate: "60/m", active: false };
 	await soon(() => expect(edits.of(1, saved)).toEqual({ rate: "60/m", active: true }));
 	expect(edits.of(2, saved)).toEqual(saved);
+});
+
+test("what is sent of a form are the fields that differ from what it began with", () => {
+	const began = { tags: ["a"], active: true, rate: null as string | null, big: 9007199254740993n };
+	expect(changedFields({ ...began, tags: ["a"] }, began)).toEqual({});
+	expect(changedFields({ ...began, tags: ["a", "b"], rate: "60/m" }, began)).toEqual({ tags: ["a", "b"], rate: "60/m" });
+	expect(changedFields({ ...began, active: false }, began)).toEqual({ active: false });
 });

@@ -16,6 +16,7 @@ import {
 	typeOf,
 	variablesOf,
 } from "../src/pages/endpoints/openapi";
+import { endpointChanges, endpointForm, versionChanges, versionForm } from "../src/pages/endpoints/changes";
 import { readAnswer } from "../src/pages/endpoints/read";
 import { tokenSeconds } from "../src/pages/endpoints/tokens";
 import { pythonLiteral, quoteGo, snippet } from "../src/pages/endpoints/snippets";
@@ -156,6 +157,37 @@ describe("an answer", () => {
 test("a token lives from a second to a day", () => {
 	expect(["15", " 0.5 ", "1440"].map(tokenSeconds)).toEqual([900, 30, 86400]);
 	expect(["", "0", "-1", "1441", "x", "1e9"].map(tokenSeconds)).toEqual([null, null, null, null, null, null]);
+});
+
+describe("the settings send only what was changed", () => {
+	const record = {
+		description: "What was sold",
+		is_active: true,
+		data_freshness_seconds: 900,
+		tags: ["one, two"],
+		rate_limit: null,
+		deprecated_at: "2026-06-30T12:34:56Z",
+		sunset_at: null,
+	} as unknown as Version;
+
+	test("of an endpoint", () => {
+		const form = endpointForm(record);
+		expect(endpointChanges(form, record)).toEqual({});
+		expect(endpointChanges({ ...form, rate: " 60/m" }, record)).toEqual({ rate_limit: "60/m" });
+		expect(endpointChanges({ ...form, tags: "one" }, record)).toEqual({ tags: ["one"] });
+		expect(endpointChanges({ ...form, active: false }, record)).toEqual({ is_active: false });
+	});
+
+	test("of a version", () => {
+		const form = versionForm(record);
+		expect(versionChanges(form, record)).toEqual({});
+		expect(versionChanges({ ...form, description: "" }, record)).toEqual({ description: "" });
+		expect(versionChanges({ ...form, freshness: "60", deprecated: "" }, record)).toEqual({
+			data_freshness_seconds: 60,
+			deprecated_at: null,
+		});
+		expect(versionChanges({ ...form, sunset: "2026-07-01" }, record)).toEqual({ sunset_at: "2026-07-01T00:00:00Z" });
+	});
 });
 
 describe("snippets", () => {

@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -163,13 +164,25 @@ func TestConsolePersonalKeyLife(t *testing.T) {
 		t.Errorf("dashboards/ with the changed key: %d", got)
 	}
 	c.press(t, "button", "Actions for tool")
+	c.press(t, "menuitem", "Change…")
+	for _, key := range members(record(t, client, "personal_api_keys/"), "results") {
+		if key["label"] == "tool" {
+			must(t, client, http.MethodPatch, fmt.Sprintf("personal_api_keys/%v/", key["id"]), map[string]any{"scopes": []string{"endpoint:read"}})
+		}
+	}
+	c.fill(t, "textbox", "Label", "cli")
+	c.press(t, "button", "Save")
+	if got := asks(first, "dashboards/"); got != http.StatusForbidden {
+		t.Errorf("dashboards/ with a key that was narrowed while its label was changed: %d", got)
+	}
+	c.press(t, "button", "Actions for cli")
 	c.press(t, "menuitem", "Roll…")
 	c.press(t, "button", "Roll")
 	second := c.secretShown(t)
 	if old, now := asks(first, "endpoints/"), asks(second, "endpoints/"); old != http.StatusUnauthorized || now != http.StatusOK {
 		t.Errorf("after rolling, the old key gets %d and the new one %d", old, now)
 	}
-	c.press(t, "button", "Actions for tool")
+	c.press(t, "button", "Actions for cli")
 	c.press(t, "menuitem", "Revoke…")
 	c.press(t, "button", "Revoke")
 	if got := asks(second, "endpoints/"); got != http.StatusUnauthorized {

@@ -23,7 +23,7 @@ func (c *console) append(t *testing.T, label, text string) {
 	c.settle(t)
 }
 
-// TestConsoleLines: a description keeps its line breaks when something is appended.
+// TestConsoleLines: a description keeps its line breaks when something is appended, and the record keeps what others change meanwhile.
 func TestConsoleLines(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -40,6 +40,7 @@ func TestConsoleLines(t *testing.T) {
 	insight := with("insights/", map[string]any{"name": "Visits", "query": trend})
 	action := with("actions/", map[string]any{"name": "Visit", "steps": []any{map[string]any{"event": "visit"}}})
 	cohort := with("cohorts/", map[string]any{"name": "People", "is_static": true})
+	event := with("event_definitions/", map[string]any{"name": "visit"})
 	with("endpoints/", map[string]any{"name": "visits", "query": trend})
 	menu := func(item string) func() {
 		return func() {
@@ -49,21 +50,29 @@ func TestConsoleLines(t *testing.T) {
 	}
 	for _, one := range []struct {
 		page, record, save string
+		other              string // a field that is changed while the form is open
+		value              any
 		open               func()
 	}{
-		{fmt.Sprint("dashboard/", board["id"]), fmt.Sprintf("dashboards/%v/", board["id"]), "Save", menu("Name, description, tags")},
-		{fmt.Sprint("insights/", insight["short_id"]), fmt.Sprintf("insights/%v/", insight["id"]), "Save", menu("Name, description, tags")},
-		{fmt.Sprint("data-management/actions/", action["id"]), fmt.Sprintf("actions/%v/", action["id"]), "Save", func() {}},
-		{fmt.Sprint("cohorts/", cohort["id"]), fmt.Sprintf("cohorts/%v/", cohort["id"]), "Save", menu("Rename")},
-		{"endpoints/visits", "endpoints/visits/", "Save version", func() { c.press(t, "tab", "Settings") }},
+		{fmt.Sprint("dashboard/", board["id"]), fmt.Sprintf("dashboards/%v/", board["id"]), "Save", "name", "Another", menu("Name, description, tags")},
+		{fmt.Sprint("insights/", insight["short_id"]), fmt.Sprintf("insights/%v/", insight["id"]), "Save", "name", "Another", menu("Name, description, tags")},
+		{fmt.Sprint("data-management/actions/", action["id"]), fmt.Sprintf("actions/%v/", action["id"]), "Save", "name", "Another", func() {}},
+		{fmt.Sprint("cohorts/", cohort["id"]), fmt.Sprintf("cohorts/%v/", cohort["id"]), "Save", "name", "Another", menu("Rename")},
+		{fmt.Sprint("data-management/events/", event["id"]), fmt.Sprintf("event_definitions/%v/", event["id"]), "Save", "hidden", true, func() { c.press(t, "button", "Edit") }},
+		{"endpoints/visits", "endpoints/visits/", "Save version", "data_freshness_seconds", 60.0, func() { c.press(t, "tab", "Settings") }},
 	} {
 		c.visit(t, one.page)
 		one.open()
+		must(t, client, http.MethodPatch, one.record, map[string]any{one.other: one.value})
 		c.append(t, "Description", "\nthree")
 		c.evaluate(t, fmt.Sprintf(`[...document.querySelectorAll("[type=submit]")].find((e) => e.innerText === %s).click(), ""`, quote(one.save)))
 		c.settle(t)
-		if got, want := record(t, client, one.record)["description"], lines+"\nthree"; got != want {
+		saved := record(t, client, one.record)
+		if got, want := saved["description"], lines+"\nthree"; got != want {
 			t.Errorf("the description of %s is %q, want %q", one.page, got, want)
+		}
+		if got := saved[one.other]; got != one.value {
+			t.Errorf("%s of %s is %v, want %v", one.other, one.page, got, one.value)
 		}
 	}
 	c.visit(t, fmt.Sprint("dashboard/", board["id"]))

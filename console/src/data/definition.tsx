@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { patch } from "../api/client";
 import { Badge, Checkbox, Field, Select, TextArea, TextInput } from "../ui/basics";
 import { FormDialog } from "../ui/form-dialog";
+import { changedFields } from "./draft";
 import type { Definition } from "./definitions";
 import { typeName } from "./definitions";
 import { readTags } from "./tags";
@@ -46,10 +47,10 @@ export function EditDefinition<T extends Definition & { property_type?: string |
 	const [hidden, setHidden] = useState(definition.hidden);
 	const [type, setType] = useState(definition.property_type ?? "");
 	const typed = definition.property_type !== undefined;
+	const body = { description, tags: readTags(tags), verified, hidden, ...(typed && { property_type: type || null }) };
+	const [began] = useState(body);
 	const save = async () => {
-		const changes: Record<string, unknown> = { description, tags: readTags(tags), verified, hidden };
-		if (typed) changes.property_type = type || null;
-		onChanged(await patch<T>(`${path}${encodeURIComponent(definition.id)}/`, changes));
+		onChanged(await patch<T>(`${path}${encodeURIComponent(definition.id)}/`, changedFields(body, began)));
 	};
 	return (
 		<FormDialog title={`Edit ${definition.name}`} action="Save" onSubmit={save} onClose={onClose}>

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Field, TextArea, TextInput } from "../ui/basics";
 import { FormDialog } from "../ui/form-dialog";
+import { changedFields } from "./draft";
 import { readTags } from "./tags";
 
 /** What people say of an insight or a dashboard. */
@@ -25,14 +26,16 @@ export function DetailsDialog({
 	/** What the form begins with. */
 	of?: { name?: string | null; description?: string | null; tags?: readonly string[] };
 	children?: ComponentChildren;
-	/** Saves it. The dialog closes unless it throws. */
-	onSave: (details: Details) => Promise<void>;
+	/** Saves it; `changes` are the fields that differ from what the form began with. The dialog closes unless it throws. */
+	onSave: (details: Details, changes: Partial<Details>) => Promise<void>;
 	onClose: () => void;
 }) {
 	const [name, setName] = useState(of?.name ?? "");
 	const [description, setDescription] = useState(of?.description ?? "");
 	const [tags, setTags] = useState((of?.tags ?? []).join(", "));
-	const save = () => onSave({ name: name.trim(), description, tags: readTags(tags) });
+	const details = { name: name.trim(), description, tags: readTags(tags) };
+	const [began] = useState(details);
+	const save = () => onSave(details, changedFields(details, began));
 	return (
 		<FormDialog title={title} action={action} onSubmit={save} onClose={onClose}>
 			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} autofocus />}</Field>

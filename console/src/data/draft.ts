@@ -1,10 +1,17 @@
 import { useState } from "preact/hooks";
 import { stringify } from "../api/json";
 
+/**
+ * The fields of a form that differ from what it began with. Only they are sent, so that what others changed since the form was loaded stays.
+ */
+export function changedFields<T extends object>(now: T, began: T): Partial<T> {
+	const changed = Object.entries(now).filter(([name, value]) => stringify(value) !== stringify(began[name as keyof T]));
+	return Object.fromEntries(changed) as Partial<T>;
+}
+
 /** A draft once it is saved: what the server made of it, but for the fields that were changed after they were sent. */
 export function afterSave<T extends object>(now: T, sent: T, saved: T): T {
-	const changed = Object.entries(now).filter(([name, value]) => stringify(value) !== stringify(sent[name as keyof T]));
-	return { ...saved, ...Object.fromEntries(changed) };
+	return { ...saved, ...changedFields(now, sent) };
 }
 
 /** What was typed into the forms of records, each with a number. It stays when the records are loaded again. */

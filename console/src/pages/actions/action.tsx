@@ -4,7 +4,7 @@ import { get, messageOf, patch, post } from "../../api/client";
 import { stringify } from "../../api/json";
 import { useResource } from "../../api/use";
 import { readTags } from "../../data/tags";
-import { afterSave } from "../../data/draft";
+import { afterSave, changedFields } from "../../data/draft";
 import { countEvents, type Wanted } from "../../data/events";
 import { filled } from "../../data/filters";
 import { EventList } from "../../data/list";
@@ -57,6 +57,14 @@ function tidied(steps: readonly Step[]): Step[] {
 	});
 }
 
+/** What of a draft is sent. */
+const bodyOf = (draft: Draft) => ({
+	name: draft.name.trim(),
+	description: draft.description,
+	tags: readTags(draft.tags),
+	steps: tidied(draft.steps),
+});
+
 function ActionEditor({ action: loaded }: { action: Action | null }) {
 	const [action, setAction] = useState(loaded);
 	const [draft, setDraft] = useState(() => draftOf(loaded));
@@ -73,9 +81,11 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 		setWrong("");
 		const { path } = place.value;
 		const sent = draft;
-		const body = { name: draft.name.trim(), description: draft.description, tags: readTags(draft.tags), steps: tidied(draft.steps) };
+		const body = bodyOf(draft);
 		try {
-			const saved = action ? await patch<Action>(`actions/${action.id}/`, body) : await post<Action>("actions/", body);
+			const saved = action
+				? await patch<Action>(`actions/${action.id}/`, changedFields(body, bodyOf(draftOf(action))))
+				: await post<Action>("actions/", body);
 			toast("Saved");
 			if (!action && place.value.path === path)
 				navigate(pageAddress("data-management", "actions", saved.id), { replace: true, sure: true });

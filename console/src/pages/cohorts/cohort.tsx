@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { get, messageOf, patch } from "../../api/client";
 import { stringify } from "../../api/json";
 import { type Resource, usePoll, useResource } from "../../api/use";
+import { changedFields } from "../../data/draft";
 import { References } from "../../data/references";
 import { When } from "../../data/time";
 import { LoadedPage } from "../../data/page";
@@ -186,12 +187,14 @@ function CriteriaForm({ of: { group, set, changed, writable, busy, wrong, save }
 function Rename({ cohort, onSaved, onClose }: { cohort: Cohort; onSaved: (cohort: Cohort) => void; onClose: () => void }) {
 	const [name, setName] = useState(cohort.name ?? "");
 	const [description, setDescription] = useState(cohort.description);
+	const body = { name: name.trim(), description };
+	const [began] = useState(body);
 	return (
 		<FormDialog
 			title="Rename the cohort"
 			action="Save"
 			onClose={onClose}
-			onSubmit={async () => onSaved(await patch<Cohort>(`cohorts/${cohort.id}/`, { name: name.trim(), description }))}
+			onSubmit={async () => onSaved(await patch<Cohort>(`cohorts/${cohort.id}/`, changedFields(body, began)))}
 		>
 			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
 			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>

@@ -40,7 +40,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 	const writes = can("dashboard:write");
 	const path = `dashboards/${dashboard.id}/`;
 	const change = (body: unknown, done?: string) => attempt(() => patch<Dashboard>(path, body).then(of.set), done);
-	const saveDetails = async (details: Details) => of.set(await patch<Dashboard>(path, details));
+	const saveDetails = async (_: Details, changes: Partial<Details>) => of.set(await patch<Dashboard>(path, changes));
 	const onPlaces = useSaver(of, dashboard);
 	const shut = () => setOpen(null);
 	const menu: MenuItem[] = [

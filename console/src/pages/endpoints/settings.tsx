@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
 import { useEdits } from "../../data/draft";
-import { readTags } from "../../data/tags";
-import { clock, projectZone, startOfDay } from "../../data/time";
+import { projectZone } from "../../data/time";
 import { same } from "../../insights/model";
 import { can } from "../../session";
 import { Button, Card, Checkbox, Field, Select, TextArea, TextInput } from "../../ui/basics";
@@ -9,6 +8,7 @@ import { attempt } from "../../ui/dialog";
 import { duration } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { changeEndpoint, type Endpoint, type Version, versionChoices } from "./api";
+import { endpointChanges, endpointForm, type EndpointForm, versionChanges, type VersionForm, versionForm } from "./changes";
 import type { TabProps } from "./endpoint";
 
 /** What belongs to the endpoint, and what belongs to one of its versions. */
@@ -52,24 +52,6 @@ export function SettingsTab({ endpoint, versions, reload, changed: shown }: TabP
 	);
 }
 
-/** A time of a record as a field for dates holds it: its day in the project's time zone. */
-const dayOf = (time: string | null) => (time === null ? "" : clock(time, projectZone()).slice(0, 10));
-
-/** The time that a field for dates stands for: the start of its day, or what was there if the day is the same. */
-const timeOf = (day: string, before: string | null) =>
-	day === "" ? null : day === dayOf(before) ? before : startOfDay(day, projectZone());
-
-/** What the form of a version begins with. */
-const versionForm = (v: Version) => ({
-	description: v.description,
-	freshness: String(v.data_freshness_seconds),
-	active: v.is_active,
-	deprecated: dayOf(v.deprecated_at),
-	sunset: dayOf(v.sunset_at),
-});
-
-type VersionForm = ReturnType<typeof versionForm>;
-
 function VersionSettings({
 	name,
 	version,
@@ -88,14 +70,7 @@ function VersionSettings({
 	const wrong = Number.isSafeInteger(seconds) && form.freshness.trim() !== "" && seconds >= 0 ? "" : "A whole number of seconds";
 	const save = async (event: Event) => {
 		event.preventDefault();
-		const body = {
-			version: version.version,
-			description: form.description,
-			data_freshness_seconds: seconds,
-			deprecated_at: timeOf(form.deprecated, version.deprecated_at),
-			sunset_at: timeOf(form.sunset, version.sunset_at),
-			...(form.active !== version.is_active && { is_active: form.active }),
-		};
+		const body = { version: version.version, ...versionChanges(form, version) };
 		await attempt(async () => onSaved(form, await changeEndpoint(name, body)), `v${version.version} saved`);
 	};
 	return (
@@ -128,15 +103,11 @@ function VersionSettings({
 	);
 }
 
-/** What the form of an endpoint begins with. */
-const endpointForm = (e: Endpoint) => ({ active: e.is_active, rate: e.rate_limit ?? "", tags: e.tags.join(", ") });
-
 function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: (answer: Endpoint) => void }) {
 	const edits = useEdits(endpointForm);
 	const form = edits.of(0, endpoint);
-	const set = (changes: Partial<typeof form>) => edits.edit(0, endpoint, { ...form, ...changes });
-	const body = { is_active: form.active, rate_limit: form.rate.trim() || null, tags: readTags(form.tags) };
-	const changed = !same(body, { is_active: endpoint.is_active, rate_limit: endpoint.rate_limit, tags: endpoint.tags });
+	const set = (changes: Partial<EndpointForm>) => edits.edit(0, endpoint, { ...form, ...changes });
+	const body = endpointChanges(form, endpoint);
 	const save = async (event: Event) => {
 		event.preventDefault();
 		await attempt(async () => {
@@ -162,7 +133,7 @@ function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: 
 					Save endpoint
 				</Button>
 			</div>
-			{changed && can("endpoint:write") && <AskBeforeLeaving what="The changes of the endpoint are not saved." tab />}
+			{Object.keys(body).length > 0 && can("endpoint:write") && <AskBeforeLeaving what="The changes of the endpoint are not saved." tab />}
 		</form>
 	);
 }

@@ -53,7 +53,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 		setBusy(false);
 		if (saved && place.value.path === path && edited.current && same(edited.current, sent)) navigate(path, { replace: true });
 	};
-	const saveDetails = async (details: Details) => of.set(await patch<Insight>(`insights/${insight.id}/`, details));
+	const saveDetails = async (_: Details, changes: Partial<Details>) => of.set(await patch<Insight>(`insights/${insight.id}/`, changes));
 	const star = () => attempt(() => patch<Insight>(`insights/${insight.id}/`, { favorited: !insight.favorited }).then(of.set));
 	const go = (...to: string[]) => navigate(pageAddress("insights", ...to), { sure: true });
 	const menu: MenuItem[] = [

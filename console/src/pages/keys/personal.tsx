@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/use";
+import { changedFields } from "../../data/draft";
 import { can, close, open, session } from "../../session";
 import { Badge, Button, Card, Empty, Field, Loaded, Select, TextInput } from "../../ui/basics";
 import { toast } from "../../ui/dialog";
@@ -189,9 +190,11 @@ function Change({ of, onClose, onChanged }: { of: PersonalKey; onClose: () => vo
 	const [label, setLabel] = useState(of.label);
 	const [scopes, setScopes] = useState(of.scopes);
 	const submit = async () => {
-		await changeKey<PersonalKey>(personalKeys, of.id, { label: label.trim(), scopes });
+		const body = { label: label.trim(), scopes: scopes.toSorted() };
+		const began = { label: of.label, scopes: of.scopes.toSorted() };
+		const key = await changeKey<PersonalKey>(personalKeys, of.id, changedFields(body, began));
 		const now = session.value;
-		if (of.is_current && now) open({ ...now, label: label.trim(), scopes });
+		if (of.is_current && now) open({ ...now, label: key.label, scopes: key.scopes });
 		onChanged();
 	};
 	return (
