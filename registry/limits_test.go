@@ -489,16 +489,20 @@ type countedEntries struct {
 	registry.Store
 
 	asked atomic.Int64
+	hangs int64 // from this query on, no answer comes; 0: never
 }
 
 func (s *countedEntries) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) ([]registry.Entry, int, error) {
-	s.asked.Add(1)
+	if n := s.asked.Add(1); s.hangs > 0 && n >= s.hangs {
+		<-ctx.Done()
+		return nil, 0, ctx.Err()
+	}
 	return s.Store.Entries(ctx, project, log, page)
 }
 
-// TestPurgeOfManyKeys: a purge looks up some hundred keys at most in the activity log, and later ones look up the others. A key that stays is not looked up
-// twice.
-func TestPurgeOfManyKeys(t *testing.T) {
+// openCounted opens a registry whose queries of logs are counted.
+func openCounted(t *testing.T) (*registry.Registry, *countedEntries) {
+	t.Helper()
 	path := sqlitetest.Path(t)
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+path, filepath.Dir(path))
 	if err != nil {
@@ -514,30 +518,63 @@ func TestPurgeOfManyKeys(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
-	soon := now.Add(time.Hour)
-	const keys = 520
-	var author string
-	for range keys {
-		k, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Scopes: []string{"*"}, Session: true, ExpiresAt: soon}, now)
+	return r, counted
+}
+
+// createSessions adds keys of sessions to a project, and returns their ids.
+func createSessions(t *testing.T, r *registry.Registry, project int64, n int, until time.Time) (ids []string) {
+	t.Helper()
+	for range n {
+		k, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: project, Scopes: []string{"*"}, Session: true, ExpiresAt: until}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		author = k.ID
+		ids = append(ids, k.ID)
 	}
-	i := must(r.CreateInsight(t.Context(), p.ID, named("i"), author, now))(t)
-	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Name: registry.To(new("j"))}, false, author, now))(t)
+	return ids
+}
+
+// TestPurgeOfManyKeys: a purge looks up some hundred keys at most in the activity log, and later ones look up the others. A key that stays is not looked up
+// twice, and one that a record names is not looked up at all.
+func TestPurgeOfManyKeys(t *testing.T) {
+	r, counted := openCounted(t)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	soon := now.Add(time.Hour)
+	const authors, keys = 4, 524
+	ids := createSessions(t, r, p.ID, keys, soon)
+	i := must(r.CreateInsight(t.Context(), p.ID, named("i"), ids[0], now))(t)
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Tags: registry.To([]string{"x"})}, false, ids[keys-1], now))(t) // only the log says so
+	must(r.CreateDashboard(t.Context(), p.ID, registry.DashboardFields{}, ids[1], now))(t)
+	must(r.CreateVariable(t.Context(), registry.NewVariable{Project: p.ID, Name: "v", Type: registry.VariableString, CreatedBy: ids[2]}, now))(t)
+	must(r.CreateAction(t.Context(), p.ID, registry.ActionFields{}, ids[3], now))(t)
 	left := func() int { return len(r.Snapshot().Keys(p.ID)) }
 	asked := func() int64 { return counted.asked.Swap(0) }
 	asked()
 	for round, want := range []struct {
-		left  []int // the author may be among those of the first purge
+		left  []int // the key that is in the log may be among those of the first purge
 		asked int64
-	}{{[]int{20, 21}, 500}, {[]int{1}, 20}, {[]int{1}, 0}} {
+	}{{[]int{authors + 20, authors + 21}, 500}, {[]int{authors + 1}, 20}, {[]int{authors + 1}, 0}} {
 		must(r.PurgeSessions(t.Context(), p.ID, soon))(t)
 		if n := asked(); !slices.Contains(want.left, left()) || n != want.asked {
 			t.Errorf("after purge %d, %d keys are left, and the log was asked %d times; want %d and %d", round+1, left(), n, want.left, want.asked)
 		}
+	}
+}
+
+// TestPurgeWithASlowLog: if the activity log does not answer in time, the keys that were not looked up stay, and all else goes.
+func TestPurgeWithASlowLog(t *testing.T) {
+	t.Parallel()
+	r, counted := openCounted(t)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	soon := now.Add(time.Hour)
+	createSessions(t, r, p.ID, 3, soon)
+	i := must(r.CreateInsight(t.Context(), p.ID, named("i"), "k", now))(t)
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", now))(t)
+	counted.hangs = counted.asked.Load() + 2
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	if purged := must(r.Purge(ctx, p.ID, soon))(t); len(purged.Insights) != 1 || len(purged.Keys) != 1 {
+		t.Errorf("purged: %+v", purged)
 	}
 }
 

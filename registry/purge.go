@@ -31,14 +31,14 @@ func (p *Purged) Empty() bool {
 // erased, and keys that were revoked or have expired. A personal key that is named as the author of something stays, and so do the versions of existing
 // endpoints. An unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
-	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
+	return r.purge(ctx, project, before, func(u *purge) {
 		u.insights()
 		u.dashboards()
 		u.endpoints()
 		u.actions()
 		u.annotations()
 		u.deletions()
-		u.keys(logged, nil)
+		u.keys(nil)
 		u.cohorts()
 	})
 }
@@ -46,15 +46,15 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 // PurgeSessions removes for good the keys of sessions that ended before a time, except those named as the author of something. An unknown project is
 // ErrNotFound.
 func (r *Registry) PurgeSessions(ctx context.Context, project int64, before time.Time) (Purged, error) {
-	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
-		u.keys(logged, func(k *keyEntry) bool { return k.Session })
+	return r.purge(ctx, project, before, func(u *purge) {
+		u.keys(func(k *keyEntry) bool { return k.Session })
 	})
 }
 
 // purge writes what remove removes.
-func (r *Registry) purge(ctx context.Context, project int64, before time.Time, remove func(u *purge, logged map[string]bool)) (Purged, error) {
+func (r *Registry) purge(ctx context.Context, project int64, before time.Time, remove func(u *purge)) (Purged, error) {
 	before = moment(before)
-	logged, err := r.authors(ctx, project, before)
+	unlogged, err := r.unlogged(ctx, project, before, remove)
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", err)
 	}
@@ -64,8 +64,8 @@ func (r *Registry) purge(ctx context.Context, project int64, before time.Time, r
 		if err != nil {
 			return err
 		}
-		purge := purge{tx: t, p: p, before: before}
-		remove(&purge, logged)
+		purge := purge{tx: t, p: p, before: before, unlogged: func(key string) bool { return unlogged[key] }}
+		remove(&purge)
 		purged = purge.out
 		return nil
 	})
@@ -79,9 +79,10 @@ func (r *Registry) purge(ctx context.Context, project int64, before time.Time, r
 type purge struct {
 	*tx
 
-	p      *projectState
-	before time.Time
-	out    Purged
+	p        *projectState
+	before   time.Time
+	unlogged func(key string) bool // reports whether a key is known not to be in the activity log
+	out      Purged
 }
 
 // due reports whether what was deleted at a time is to be removed.
@@ -131,10 +132,10 @@ func (u *purge) endpoints() {
 }
 
 // keys removes the keys that are due, of those that kind selects, nil for all. Personal ones that are the author of something that stays are kept.
-func (u *purge) keys(logged map[string]bool, kind func(*keyEntry) bool) {
+func (u *purge) keys(kind func(*keyEntry) bool) {
 	authors := u.p.authors()
 	for _, k := range valuesOf(u.p.keys.byID, kind) {
-		if !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) || k.Kind == Personal && (authors[k.ID] || logged[k.ID]) {
+		if !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) || k.Kind == Personal && (authors[k.ID] || !u.unlogged(k.ID)) {
 			continue
 		}
 		u.remove(&k.Key)
@@ -218,33 +219,50 @@ func (p *projectState) authors() map[string]bool {
 	return named
 }
 
-// maxAsked is about how many keys a purge looks up in the activity log: each takes a query of its own, and the purge of a project has limited time.
+// maxAsked is how many keys a purge looks up in the activity log at most: each takes a query of its own, and the purge of a project has limited time.
 const maxAsked = 500
 
-// authors returns the personal keys of a project that were revoked or expired before a time and are in its activity log, and those that only a later purge
-// looks up. The keys found in the log are remembered, so that none is looked up again.
-func (r *Registry) authors(ctx context.Context, project int64, before time.Time) (map[string]bool, error) {
-	named := make(map[string]bool)
-	u, asked := purge{before: before}, 0
-	for _, k := range r.Snapshot().Keys(project) {
-		if k.Kind != Personal || !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) {
-			continue
+// unlogged returns the keys that are not in the activity log, of those that remove removes if they are not. It looks up maxAsked keys at most, in half of
+// the time that ctx has left: a later purge looks up the others. The keys found in the log are remembered, so that none is looked up again.
+func (r *Registry) unlogged(ctx context.Context, project int64, before time.Time, remove func(u *purge)) (map[string]bool, error) {
+	t := newTx(r.Snapshot(), project) // of a trial: it is not written
+	p, err := t.state()
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	remove(&purge{tx: t, p: p, before: before, unlogged: func(key string) bool {
+		if _, logged := r.logged.Load(key); !logged {
+			keys = append(keys, key)
 		}
-		if _, logged := r.logged.Load(k.ID); logged || asked == maxAsked {
-			named[k.ID] = true
-			continue
-		}
-		asked++
-		_, total, err := r.store.Entries(ctx, project, activityLog(ScopeInsight), EntryPage{By: k.ID, Limit: 1})
-		if err != nil {
+		return false
+	}})
+	asking, stop := halfOf(ctx)
+	defer stop()
+	unlogged := make(map[string]bool)
+	for _, key := range keys[:min(len(keys), maxAsked)] {
+		_, total, err := r.store.Entries(asking, project, activityLog(ScopeInsight), EntryPage{By: key, Limit: 1})
+		switch {
+		case err != nil && asking.Err() != nil && ctx.Err() == nil:
+			return unlogged, nil
+		case err != nil:
 			return nil, fmt.Errorf("asking the activity log for a key: %w", err)
-		}
-		if total > 0 {
-			r.logged.Store(k.ID, nil)
-			named[k.ID] = true
+		case total > 0:
+			r.logged.Store(key, nil)
+		default:
+			unlogged[key] = true
 		}
 	}
-	return named, nil
+	return unlogged, nil
+}
+
+// halfOf returns a context that ends when half of the time has passed that ctx has left, if that is limited.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, limited := ctx.Deadline()
+	if !limited {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
 // purgeDeleted purges all projects from time to time, until ctx ends.
