@@ -115,18 +115,26 @@ func (l *Limits) check(t *tx) error {
 	before, after := &t.before, &p.usage
 	for _, c := range counted {
 		if n, was := after.of(c.kind).Records, before.of(c.kind).Records; n > c.times*l.Records && n > was {
-			return limitReached("This project has %d %s, which is the most it can have. Delete some; deleted ones count until they are purged, "+
-				"30 days later or by `caddy analytics project purge`.", was, c.many)
+			return limitReached("%s Delete some; deleted ones count until they are purged, 30 days later or by `caddy analytics project purge`.",
+				overLimit(was, n, c.times*l.Records, c.many))
 		}
 	}
 	if n, was := after.of(KindProperty).Records, before.of(KindProperty).Records; n > MaxProperties && n > was {
-		return limitReached("This project has %d properties with a type, which is the most it can have.", was)
+		return limitReached("%s", overLimit(was, n, MaxProperties, "properties with a type"))
 	}
 	if n := after.bytes(); n > l.Bytes && n > before.bytes() {
 		return limitReached("This would bring the project's records to %d bytes; the limit is %d. Delete some; deleted ones count until "+
 			"they are purged, 30 days later or by `caddy analytics project purge`.", n, l.Bytes)
 	}
 	return nil
+}
+
+// overLimit says that a project cannot have n records of a kind in place of was.
+func overLimit(was, n, most int, many string) string {
+	if was == most {
+		return fmt.Sprintf("This project has %d %s, which is the most it can have.", was, many)
+	}
+	return fmt.Sprintf("This would bring the project to %d %s; the limit is %d.", n, many, most)
 }
 
 func limitReached(format string, args ...any) *FieldError {

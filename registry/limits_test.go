@@ -311,8 +311,20 @@ func TestPartsOfAProjectAreBounded(t *testing.T) {
 	fifteen := registry.DashboardFields{Tiles: slices.Repeat([]registry.TileFields{{Text: registry.To(new("x"))}}, 15)}
 	must(r.CreateDashboard(t.Context(), p.ID, fifteen, "k", now))(t)
 	_, err := r.CreateDashboard(t.Context(), p.ID, fifteen, "k", now)
-	if code(t, err) != registry.CodeLimit || !strings.Contains(err.Error(), "15 tiles") {
+	if code(t, err) != registry.CodeLimit || !strings.Contains(err.Error(), "This would bring the project to 30 tiles of dashboards; the limit is 20. Delete some") {
 		t.Errorf("with 30 tiles: %v", err)
+	}
+	r.SetLimits(registry.Limits{Records: 1})
+	five := registry.DashboardFields{Tiles: fifteen.Tiles[:5]}
+	_, err = r.UpdateDashboard(t.Context(), p.ID, 1, five, "k", now)
+	if code(t, err) != registry.CodeLimit || !strings.Contains(err.Error(), "This would bring the project to 20 tiles of dashboards; the limit is 10. Delete some") {
+		t.Errorf("with 20 tiles under a lower limit: %v", err)
+	}
+	r.SetLimits(registry.Limits{Records: 2})
+	must(r.UpdateDashboard(t.Context(), p.ID, 1, five, "k", now))(t)
+	_, err = r.UpdateDashboard(t.Context(), p.ID, 1, five, "k", now)
+	if code(t, err) != registry.CodeLimit || !strings.Contains(err.Error(), "This project has 20 tiles of dashboards, which is the most it can have. Delete some") {
+		t.Errorf("with 25 tiles: %v", err)
 	}
 	versions := 0
 	for err = nil; err == nil; versions++ {
