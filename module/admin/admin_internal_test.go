@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
@@ -119,6 +120,32 @@ func TestCreateKeyNumbersLabels(t *testing.T) {
 	_, _, err := addKey(t.Context(), reg, registry.NewKey{Project: project.ID, Kind: registry.Secret, Label: "x", Scopes: []string{"*"}}, began)
 	if got := api.ErrorOf(err); got.Status != 400 || got.Attr != "scopes" {
 		t.Errorf("another mistake is answered with %v", got)
+	}
+}
+
+// TestPurgeProject: the answer counts all that a purge removed.
+func TestPurgeProject(t *testing.T) {
+	reg := open(t)
+	project := newProject(t, reg)
+	asked := registry.Deletion{Names: []registry.DeletedName{{Name: "someone"}}}
+	added, err := reg.AddDeletions(t.Context(), project.ID, []registry.Deletion{asked}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reg.EraseDeletions(t.Context(), project.ID, added, began); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reg.CreateAnnotation(t.Context(), project.ID, registry.AnnotationFields{Deleted: registry.To(true)}, "key", began); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{}`))
+	r.SetPathValue("id", fmt.Sprint(project.ID))
+	got, err := (&Server{Registry: reg}).purgeProject(nil, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(adminapi.Purged{Project: project.ID, Annotations: 1, Deletions: 1}, got); diff != "" {
+		t.Errorf("the answer (-want +got):\n%s", diff)
 	}
 }
 

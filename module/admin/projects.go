@@ -168,7 +168,7 @@ func (s *Server) purgeProject(_ http.ResponseWriter, r *http.Request) (any, erro
 	}
 	return adminapi.Purged{
 		Project: p.ID, Insights: len(purged.Insights), Dashboards: len(purged.Dashboards), Tiles: len(purged.Tiles), Endpoints: purged.Endpoints,
-		Keys: len(purged.Keys), Cohorts: purged.Cohorts, Actions: purged.Actions, Annotations: purged.Annotations,
+		Keys: len(purged.Keys), Cohorts: purged.Cohorts, Actions: purged.Actions, Annotations: purged.Annotations, Deletions: purged.Deletions,
 	}, nil
 }
 

@@ -227,6 +227,7 @@ type Purged struct {
 	Cohorts     int   `json:"cohorts"`
 	Actions     int   `json:"actions"`
 	Annotations int   `json:"annotations"`
+	Deletions   int   `json:"deletions"` // records of deletions of people that are complete
 }
 
 // Import reports what an import did.

@@ -29,11 +29,11 @@ func TestPurge(t *testing.T) {
 	}
 	project := fmt.Sprint(id)
 	stdout, stderr, err := s.Command(nil, "project", "purge", "--project", project)
-	if want := fmt.Sprintf(`{"project":%d,"insights":0,"dashboards":0,"tiles":0,"endpoints":0,"keys":0,"cohorts":0,"actions":0,"annotations":0}`, id); err != nil || strings.TrimSpace(stdout) != want {
+	if want := fmt.Sprintf(`{"project":%d,"insights":0,"dashboards":0,"tiles":0,"endpoints":0,"keys":0,"cohorts":0,"actions":0,"annotations":0,"deletions":0}`, id); err != nil || strings.TrimSpace(stdout) != want {
 		t.Errorf("a purge of what is 30 days old: %v %s %s", err, stdout, stderr)
 	}
 	stdout, stderr, err = s.Command(nil, "project", "purge", "--project", project, "--older-than", "0s")
-	if want := fmt.Sprintf(`{"project":%d,"insights":2,"dashboards":0,"tiles":0,"endpoints":0,"keys":0,"cohorts":0,"actions":0,"annotations":0}`, id); err != nil || strings.TrimSpace(stdout) != want {
+	if want := fmt.Sprintf(`{"project":%d,"insights":2,"dashboards":0,"tiles":0,"endpoints":0,"keys":0,"cohorts":0,"actions":0,"annotations":0,"deletions":0}`, id); err != nil || strings.TrimSpace(stdout) != want {
 		t.Errorf("a purge of all that is deleted: %v %s %s", err, stdout, stderr)
 	}
 	saveInsight(t, c, map[string]any{"name": "one more"})
