@@ -44,7 +44,8 @@ export function FirstEvent({ onEvent }: { onEvent: (event: string) => void }) {
 							)}
 							{!token && (
 								<p class="notice">
-									Your key may not see the capture token. On the server, <code>caddy analytics project token show</code> prints it.
+									Your key may not see the capture token. On the server,{" "}
+									<code>{`caddy analytics project token show --project ${session.value?.project.id}`}</code> prints it.
 								</p>
 							)}
 						</div>
