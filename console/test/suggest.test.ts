@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { groupTypes, propertyType } from "../src/editor/suggest";
+import { forgetTypes, groupTypes, propertyType } from "../src/editor/suggest";
 import { session } from "../src/session";
 
 const companies = { group_type_index: 0, group_type: "company" };
@@ -37,5 +37,13 @@ describe("look-ups that are kept", () => {
 		const paid = { type: "event", key: "paid" } as const;
 		expect([await propertyType(paid), await propertyType(paid), await propertyType(paid)]).toEqual([null, "Boolean", "Boolean"]);
 		expect(asked).toHaveBeenCalledTimes(2);
+	});
+	it("asks for the type of a property again once it was declared anew", async () => {
+		const types = ["String", "Numeric"];
+		vi.stubGlobal("fetch", async () => Response.json({ results: [{ name: "paid", property_type: types.shift() }] }));
+		const paid = { type: "event", key: "paid" } as const;
+		expect(await propertyType(paid)).toBe("String");
+		forgetTypes();
+		expect(await propertyType(paid)).toBe("Numeric");
 	});
 });

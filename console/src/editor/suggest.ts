@@ -163,6 +163,9 @@ export function propertyType(p: Property): Promise<PropertyType> {
 	return known;
 }
 
+/** Forgets the types of properties, as after one was declared anew. They are asked for again. */
+export const forgetTypes = () => knownTypes.clear();
+
 export interface PropertyOffer {
 	types: readonly FilterType[];
 	/** Numbers alone. */

@@ -5,6 +5,7 @@ import { type Resource, useResource } from "../../api/use";
 import { EditDefinition, Marks, Tags } from "../../data/definition";
 import { type PropertyDefinition, typeName } from "../../data/definitions";
 import { LoadedPage } from "../../data/page";
+import { forgetTypes } from "../../editor/suggest";
 import { place } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
@@ -26,6 +27,10 @@ const kinds: Record<string, string> = { event: "Property of events", person: "Pr
 function PropertyDetails({ property, of }: { property: PropertyDefinition; of: Resource<PropertyDefinition> }) {
 	const [editing, setEditing] = useState(false);
 	const kind = new URLSearchParams(place.value.search).get("type") ?? "event";
+	const changed = (saved: PropertyDefinition) => {
+		forgetTypes();
+		of.set(saved);
+	};
 	return (
 		<>
 			<PageHead
@@ -66,7 +71,7 @@ function PropertyDetails({ property, of }: { property: PropertyDefinition; of: R
 				</div>
 			</div>
 			{editing && (
-				<EditDefinition path="property_definitions/" definition={property} onChanged={of.set} onClose={() => setEditing(false)} />
+				<EditDefinition path="property_definitions/" definition={property} onChanged={changed} onClose={() => setEditing(false)} />
 			)}
 		</>
 	);
