@@ -292,9 +292,11 @@ func TestConsoleInsight(t *testing.T) {
 
 	c.press(t, "button", "More")
 	c.press(t, "menuitem", "Dashboards…")
+	other := create(t, client, "dashboards/", map[string]any{"name": "Other"})
+	must(t, client, http.MethodPatch, at+"/", map[string]any{"dashboards": []any{other["id"]}}) // as somebody else does
 	c.press(t, "button", "Add to Board")
 	c.press(t, "button", "Close")
-	if got := record(t, client, at+"/")["dashboards"]; fmt.Sprint(got) != fmt.Sprint([]any{board["id"]}) {
+	if got := record(t, client, at+"/")["dashboards"]; fmt.Sprint(got) != fmt.Sprint([]any{board["id"], other["id"]}) {
 		t.Errorf("the insight is on the dashboards %v", got)
 	}
 

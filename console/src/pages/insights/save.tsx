@@ -10,6 +10,7 @@ import { Button, Empty, Loaded, TextInput } from "../../ui/basics";
 import { attempt, Dialog, toast } from "../../ui/dialog";
 import { Table } from "../../ui/table";
 import { type Dashboard, nameOf } from "../dashboards/model";
+import { changeDashboards } from "./placing";
 
 interface SaveProps {
 	query: QueryNode;
@@ -52,23 +53,22 @@ export function DashboardsDialog({
 	const wanted = useSettled(search.trim());
 	const list = useResource((signal) => get<Page<Dashboard>>("dashboards/", { search: wanted, limit: 50 }, signal), [wanted]);
 	const on = new Set(insight.dashboards ?? []);
-	// A change sends all dashboards of the insight, so the next one waits for its answer.
+	// A change reads and sends all dashboards of the insight, so the next one waits for its answer.
 	const during = async (work: () => Promise<void>, done: string) => {
 		setBusy(true);
 		const worked = await attempt(work, done);
 		setBusy(false);
 		return worked;
 	};
-	const put = async (dashboards: number[]) => onChanged(await patch<Insight>(`insights/${insight.id}/`, { dashboards }));
+	const add = async (id: number) => onChanged(await changeDashboards(insight.id, (now) => [...new Set([...now, id])]));
+	const takeOff = async (id: number) => onChanged(await changeDashboards(insight.id, (now) => now.filter((other) => other !== id)));
 	const toggle = (d: Dashboard) =>
-		on.has(d.id)
-			? during(() => put([...on].filter((id) => id !== d.id)), `Taken off ${nameOf(d)}`)
-			: during(() => put([...on, d.id]), `Added to ${nameOf(d)}`);
+		on.has(d.id) ? during(() => takeOff(d.id), `Taken off ${nameOf(d)}`) : during(() => add(d.id), `Added to ${nameOf(d)}`);
 	const create = (name: string) =>
 		during(async () => {
 			const made = await post<Dashboard>("dashboards/", { name });
 			list.reload();
-			await put([...on, made.id]);
+			await add(made.id);
 		}, `Added to ${name}`);
 	return (
 		<Dialog title="Dashboards" onClose={onClose}>
