@@ -3,7 +3,7 @@ import type { QueryNode } from "../src/api/query";
 import { diagnostics } from "../src/sql/assist";
 import { fromCodePoints, toCodePoints } from "../src/sql/positions";
 import { drawnOf, isSQL, plain, queryOf, writtenOf } from "../src/sql/saved";
-import { fromQuery, toQuery, usedNames, usesFilters, type Variable } from "../src/sql/variables";
+import { fromQuery, toQuery, usedNames, usesFilters, type Variable, variableNameMistake } from "../src/sql/variables";
 import { csv } from "../src/ui/csv";
 
 describe("positions", () => {
@@ -41,6 +41,13 @@ describe("variables", () => {
 		expect(usedNames("select {variables.plan}, { variables . year } where {variables.plan} != {other}")).toEqual(["plan", "year"]);
 		expect(usesFilters("where {filters}")).toBe(true);
 		expect(usesFilters("where {filter}")).toBe(false);
+	});
+
+	test("have names in lower case", () => {
+		expect(["customer_id", "_2"].map(variableNameMistake)).toEqual(["", ""]);
+		expect(variableNameMistake("CustomerID")).toBe(
+			"Names of variables are in lower case: write {variables.customerid} in place of {variables.CustomerID}.",
+		);
 	});
 
 	test("values go into the query and come back", () => {

@@ -23,6 +23,12 @@ export function usedNames(text: string): string[] {
 	return [...new Set(found)];
 }
 
+/** Why no variable can have a name that a text uses; an empty text when one can. The server makes names of lower-case letters. */
+export function variableNameMistake(name: string): string {
+	const lower = name.toLowerCase();
+	return name === lower ? "" : `Names of variables are in lower case: write {variables.${lower}} in place of {variables.${name}}.`;
+}
+
 /** Reports whether a text has a place for filters. */
 export const usesFilters = (text: string): boolean => /\{\s*filters\b/.test(text);
 

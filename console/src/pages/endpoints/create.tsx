@@ -5,7 +5,7 @@ import { type QueryNode, sourceOf } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
 import { endpointNameMistake, kindName } from "../../insights/model";
 import { can } from "../../session";
-import { usedNames, type Variable } from "../../sql/variables";
+import { usedNames, type Variable, variableNameMistake } from "../../sql/variables";
 import { Field, Segments, Select, TextArea, TextInput } from "../../ui/basics";
 import { Combobox, type Suggestion } from "../../ui/combobox";
 import { FormDialog } from "../../ui/form-dialog";
@@ -122,8 +122,10 @@ async function queryOfInsight(shortID: string | undefined): Promise<QueryNode> {
 
 export interface Missing {
 	variables: Record<string, MissingVariable>;
+	/** Why others cannot be created. */
+	mistakes: string[];
 	set: (name: string, variable: MissingVariable) => void;
-	/** Creates them in the project, and gives their names. */
+	/** Creates them in the project, and gives their names. It creates none if there is a mistake. */
 	define: () => Promise<string[]>;
 }
 
@@ -136,13 +138,17 @@ export function useMissingVariables(sql: string): Missing {
 		async (signal) => (names.length > 0 && can("insight_variable:read") ? await readVariables(signal) : null),
 		[names.join()],
 	);
-	const unknown = known.data ? names.filter((name) => !known.data?.some((v) => v.code_name === name)) : [];
+	const possible = names.filter((name) => !variableNameMistake(name));
+	const unknown = known.data ? possible.filter((name) => !known.data?.some((v) => v.code_name === name)) : [];
 	const variables = Object.fromEntries(unknown.map((name) => [name, chosen[name] ?? { type: "String" as const, fallback: "" }]));
 	return {
 		variables,
+		mistakes: mistakesIn(names),
 		set: (name, variable) => setChosen((before) => ({ ...before, [name]: variable })),
 		define: async () => {
 			const used = usedNames(sql);
+			const mistakes = mistakesIn(used);
+			if (mistakes.length > 0) throw new Error(mistakes.join(" "));
 			const there = used.length > 0 && can("insight_variable:read") ? await readVariables() : [];
 			const made: string[] = [];
 			for (const name of used) {
@@ -155,6 +161,8 @@ export function useMissingVariables(sql: string): Missing {
 		},
 	};
 }
+
+const mistakesIn = (names: readonly string[]) => names.map(variableNameMistake).filter(Boolean);
 
 async function readVariables(signal?: AbortSignal): Promise<Variable[]> {
 	const all: Variable[] = [];
@@ -179,14 +187,21 @@ function definition(name: string, { type, fallback }: MissingVariable): Record<s
 /** Asks for the types of variables that are not there yet. */
 export function MissingVariables({ missing }: { missing: Missing }) {
 	const names = Object.entries(missing.variables);
-	if (names.length === 0) return null;
+	if (names.length + missing.mistakes.length === 0) return null;
 	return (
 		<section class="endpoints-missing" aria-label="New variables">
-			<p class="hint">
-				{can("insight_variable:write")
-					? "The project does not have these variables yet. They are created with the endpoint."
-					: "The project does not have these variables, and your key may not create them (insight_variable:write)."}
-			</p>
+			{missing.mistakes.map((mistake) => (
+				<p key={mistake} class="mistake">
+					{mistake}
+				</p>
+			))}
+			{names.length > 0 && (
+				<p class="hint">
+					{can("insight_variable:write")
+						? "The project does not have these variables yet. They are created with the endpoint."
+						: "The project does not have these variables, and your key may not create them (insight_variable:write)."}
+				</p>
+			)}
 			{names.map(([name, variable]) => (
 				<div key={name} class="endpoints-missing-row">
 					<code>{name}</code>

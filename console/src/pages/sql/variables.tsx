@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { post } from "../../api/client";
 import { readNumber } from "../../api/json";
 import { can } from "../../session";
-import type { Variable } from "../../sql/variables";
+import { type Variable, variableNameMistake } from "../../sql/variables";
 import { Button, Field, Select, TextInput } from "../../ui/basics";
 import { FormDialog } from "../../ui/form-dialog";
 
@@ -32,12 +32,17 @@ export function Variables({
 						<VariableInput key={name} variable={variable} value={given[name]} onValue={(value) => onGiven({ ...given, [name]: value })} />
 					);
 				}
+				const mistake = variableNameMistake(name);
 				return (
 					<div key={name} class="field">
 						<span>{name}</span>
-						<Button small disabled={!can("insight_variable:write")} onClick={() => setMaking(name)}>
-							Create this variable
-						</Button>
+						{mistake ? (
+							<p class="mistake">{mistake}</p>
+						) : (
+							<Button small disabled={!can("insight_variable:write")} onClick={() => setMaking(name)}>
+								Create this variable
+							</Button>
+						)}
 					</div>
 				);
 			})}
