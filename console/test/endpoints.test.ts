@@ -1,8 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { customerText, usedIn } from "../src/pages/endpoints/breakdown";
-import { comparable, queryOf, textOf, type UsageWindow, type Version } from "../src/pages/endpoints/api";
+import { comparable, queryOf, readWithVersions, textOf, type UsageWindow, type Version } from "../src/pages/endpoints/api";
 import { diffLines } from "../src/pages/endpoints/diff";
 import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
@@ -157,6 +157,37 @@ describe("an answer", () => {
 test("a token lives from a second to a day", () => {
 	expect(["15", " 0.5 ", "1440"].map(tokenSeconds)).toEqual([900, 30, 86400]);
 	expect(["", "0", "-1", "1441", "x", "1e9"].map(tokenSeconds)).toEqual([null, null, null, null, null, null]);
+});
+
+describe("an endpoint is loaded", () => {
+	afterEach(() => vi.unstubAllGlobals());
+
+	/** Answers requests for an endpoint with these versions, of which a page has the newest 100. */
+	function answers(current: number, newest: number) {
+		const asked = vi.fn(async (url: string) => {
+			const path = url.slice(url.indexOf("endpoints/"));
+			if (path.startsWith("endpoints/a/versions/")) {
+				return Response.json({ results: Array.from({ length: Math.min(newest, 100) }, (_, n) => ({ version: newest - n })) });
+			}
+			return Response.json(path === "endpoints/a/" ? { current_version: current } : { version: current, is_current: true });
+		});
+		vi.stubGlobal("fetch", asked);
+		return asked;
+	}
+
+	test("with its newest versions", async () => {
+		const asked = answers(2, 3);
+		const { record, versions } = await readWithVersions("a");
+		expect([record.current_version, versions.map((v) => v.version)]).toEqual([2, [3, 2, 1]]);
+		expect(asked).toHaveBeenCalledTimes(2);
+	});
+
+	test("and the current one, however old", async () => {
+		answers(2, 150);
+		const { versions } = await readWithVersions("a");
+		expect(versions).toHaveLength(101);
+		expect(versions.at(-1)).toEqual({ version: 2, is_current: true });
+	});
 });
 
 describe("the settings send only what was changed", () => {

@@ -161,9 +161,17 @@ export const pathOf = (name: string, rest = "") => `endpoints/${encodeURICompone
 
 export const readEndpoint = (name: string, signal?: AbortSignal) => get<Endpoint>(pathOf(name), {}, signal);
 
-/** The newest versions, newest first; all but the oldest of those with more than a hundred. */
-export const readVersions = async (name: string, signal?: AbortSignal) =>
-	(await get<Page<Version>>(pathOf(name, "versions/"), { limit: 100 }, signal)).results;
+/** An endpoint with its versions, newest first: the newest hundred, and the current one. */
+export async function readWithVersions(name: string, signal?: AbortSignal): Promise<{ record: Endpoint; versions: Version[] }> {
+	const [record, { results: versions }] = await Promise.all([
+		get<Endpoint>(pathOf(name), {}, signal),
+		get<Page<Version>>(pathOf(name, "versions/"), { limit: 100 }, signal),
+	]);
+	const number = record.current_version;
+	if (versions.some((v) => v.version === number)) return { record, versions };
+	const current = await get<Version>(pathOf(name), { version: number }, signal);
+	return { record, versions: [...versions, current].toSorted((a, b) => b.version - a.version) };
+}
 
 export const changeEndpoint = (name: string, body: Record<string, unknown>) => patch<Endpoint>(pathOf(name), body);
 export const promote = (name: string, version: number) => post<Endpoint>(pathOf(name, "promote/"), { version });

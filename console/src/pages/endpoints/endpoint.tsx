@@ -9,7 +9,7 @@ import { Badge, Button, type Choice, Loaded, Loading, PageHead, Tabs } from "../
 import { attempt } from "../../ui/dialog";
 import { counted, number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
-import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Version, type WholeUsage, withAnswer } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readWithVersions, type Version, type WholeUsage, withAnswer } from "./api";
 import { emptyForm, type RunForm } from "./form";
 import { DeleteEndpoint, milliseconds, share, State } from "./list";
 import { MaterializationTab } from "./materialization";
@@ -57,13 +57,7 @@ export interface TabProps {
 
 /** The page of one endpoint. */
 export default function Page({ name }: { name: string }) {
-	const endpoint = useResource(
-		async (signal) => {
-			const [record, versions] = await Promise.all([readEndpoint(name, signal), readVersions(name, signal)]);
-			return { record, versions };
-		},
-		[name],
-	);
+	const endpoint = useResource((signal) => readWithVersions(name, signal), [name]);
 	return (
 		<LoadedPage of={endpoint} title={name}>
 			{({ record, versions }) => (
