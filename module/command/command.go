@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func init() {
@@ -42,6 +43,9 @@ func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command,
 		Use: use, Short: short, Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
+			if err := checkGiven(cmd); err != nil {
+				return err
+			}
 			result, err := run(cmd, args)
 			if err == nil || errors.Is(err, errBadLines) || errors.Is(err, errNotWhole) {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(result); err != nil {
@@ -70,6 +74,23 @@ func mustRequire(cmd *cobra.Command, flags ...string) {
 			panic("BUG: " + err.Error())
 		}
 	}
+}
+
+// mayBeEmpty are the flags for which an empty value means something.
+var mayBeEmpty = []string{"label", "shard"}
+
+// checkGiven refuses flags that are given without a value, as --retention "$DAYS" is if DAYS is not set: they must not mean the same as no flag, or off.
+func checkGiven(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0
+		}
+		if empty && err == nil && !slices.Contains(mayBeEmpty, f.Name) {
+			err = fmt.Errorf("--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 func text(cmd *cobra.Command, flag string) string {

@@ -3,6 +3,8 @@ package command
 import (
 	"errors"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestRefusal(t *testing.T) {
@@ -22,6 +24,32 @@ func TestRefusal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := refusal("localhost:2019", errors.New(tt.in)).Error(); got != tt.want {
 				t.Errorf("refusal(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEmptyFlags: a flag whose value is empty, such as that of a variable of the shell that is not set, is refused.
+func TestEmptyFlags(t *testing.T) {
+	tests := []struct {
+		name string
+		cmd  *cobra.Command
+		args []string
+		want string
+	}{
+		{"a retention", projectCommand(), []string{"set", "1", "--retention", ""}, "--retention is empty"},
+		{"the retention of a new project", projectCommand(), []string{"create", "--name", "n", "--retention="}, "--retention is empty"},
+		{"the end of a key", keyCommand(), []string{"create", "--project", "1", "--scopes", "*", "--expires", ""}, "--expires is empty"},
+		{"the scopes of a session", consoleCommand(), []string{"--scopes", ""}, "--scopes is empty"},
+		{"a backup to restore", backupCommand(), []string{"restore", "--backup", "", t.TempDir()}, "--backup is empty"},
+		{"the main shard", projectCommand(), []string{"create", "--name", "n", "--shard", "", "--retention", "x"}, "--retention x is not a number of days (want, for example, 365d, or off)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cmd.SilenceErrors, tt.cmd.SilenceUsage = true, true
+			tt.cmd.SetArgs(tt.args)
+			if err := tt.cmd.Execute(); err == nil || err.Error() != tt.want {
+				t.Errorf("%v: %v, want %s", tt.args, err, tt.want)
 			}
 		})
 	}

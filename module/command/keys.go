@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,9 +23,6 @@ func keyCommand() *cobra.Command {
 				return nil, err
 			}
 			endpoints, _ := cmd.Flags().GetStringSlice("endpoints")
-			if cmd.Flags().Changed("endpoints") && len(endpoints) == 0 {
-				return nil, errors.New("--endpoints names no endpoint")
-			}
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/keys", adminapi.NewKey{
 				Project: number(cmd, "project"), Scopes: scopes, Kind: text(cmd, "kind"), Label: text(cmd, "label"), Expires: text(cmd, "expires"),
 				Fix: fix, Endpoints: endpoints,
