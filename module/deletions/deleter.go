@@ -297,7 +297,11 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 		}
 	}
 	if len(gone) > 0 {
-		if cohorts, err = d.Shards.Of(project).DeleteMembers(ctx, project, gone); err != nil {
+		house := d.Shards.Of(project)
+		if err := hideRows(ctx, house, project, records, false); err != nil {
+			return nil, err
+		}
+		if cohorts, err = house.DeleteMembers(ctx, project, gone); err != nil {
 			return nil, err
 		}
 	}
@@ -310,6 +314,29 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	}
 	d.metrics.hidden.Add(float64(len(records)))
 	return cohorts, nil
+}
+
+// hideRows hides the earlier versions of the rows of deleted persons, and those of their distinct ids unless events still have them, and belong to the
+// person through them. The rows that mark them as deleted stay until the erasure, so that whoever comes back has later versions. Unless events need them,
+// marks hides these rows too.
+func hideRows(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, marks bool) error {
+	persons, names := map[string]uint64{}, map[string]int64{}
+	for _, one := range list {
+		if !one.Gone {
+			continue
+		}
+		step := int64(0)
+		if marks && one.Events {
+			step = 1
+		}
+		persons[one.Person] = max(persons[one.Person], one.Version+uint64(step))
+		if one.Events {
+			for _, n := range one.Names {
+				names[n.Name] = max(names[n.Name], n.Version+step)
+			}
+		}
+	}
+	return house.DeletePersonRows(ctx, project, persons, names)
 }
 
 // DeletionsOf returns what was deleted from a project, for those who write incoming data.

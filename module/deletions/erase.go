@@ -127,7 +127,7 @@ func (e *erasure) run(ctx context.Context) error {
 		if err := e.EraseImports(project); err != nil {
 			return err
 		}
-		if err := e.rows(ctx, project, list); err != nil {
+		if err := hideRows(ctx, e.house, project, list, true); err != nil {
 			return err
 		}
 	}
@@ -168,31 +168,6 @@ func (e *erasure) captured(ctx context.Context) error {
 		}
 	}
 	return e.EraseCaptured(ctx, e.shard, func(project int64, id string) bool { return names[project][id] })
-}
-
-// rows hides what is left of persons: earlier versions of their rows, and the rows that mark them as deleted.
-func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Deletion) error {
-	for _, withEvents := range []bool{false, true} {
-		persons, names := map[string]uint64{}, map[string]int64{}
-		for _, one := range list {
-			if !one.Gone || one.Events != withEvents {
-				continue
-			}
-			persons[one.Person] = max(persons[one.Person], one.Version)
-			for _, n := range one.Names {
-				if withEvents { // otherwise events still have them, and belong to the person through them
-					names[n.Name] = max(names[n.Name], n.Version)
-				}
-			}
-		}
-		if len(persons) == 0 {
-			continue
-		}
-		if err := e.house.DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // endpoints drops the tables of materialized endpoints that were filled before the deletions.

@@ -73,8 +73,15 @@ func (s *server) options(project int64) ingest.Options {
 // capture delivers an event of Ann.
 func (s *server) capture(t *testing.T, arrived time.Time) {
 	t.Helper()
+	s.deliver(t, arrived, "a", "ann", `{}`)
+}
+
+// deliver delivers a captured event with properties in JSON.
+func (s *server) deliver(t *testing.T, arrived time.Time, event, distinctID, properties string) {
+	t.Helper()
 	var parser record.Parser
-	r, err := parser.Parse(fmt.Appendf(nil, `{"event":"a","distinct_id":"ann","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, uuid.NewString()))
+	r, err := parser.Parse(fmt.Appendf(nil, `{"event":%q,"distinct_id":%q,"timestamp":"2024-03-04T10:00:00Z","uuid":%q,"properties":%s}`,
+		event, distinctID, uuid.NewString(), properties))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,20 +122,16 @@ func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []
 	return cohorts, nil
 }
 
-// DeletePersonRows hides the rows of deleted persons up to a version for each. A person that came back since has later versions. With names, it also
-// hides the rows of their distinct ids, and with tombs the rows that mark the persons as deleted.
-func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, tombs bool, names map[string]int64) error {
-	var ids, versions []string
-	for _, id := range slices.Sorted(maps.Keys(persons)) {
-		version := persons[id]
-		if !tombs {
-			version--
+// DeletePersonRows hides the rows of persons, and of distinct ids, whose version is below the one given for each. A person that came back since has later
+// versions.
+func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, names map[string]int64) error {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(persons)), namesAtOnce) {
+		versions := make([]string, len(ids))
+		for n, id := range ids {
+			versions[n] = strconv.FormatUint(persons[id], 10)
 		}
-		ids, versions = append(ids, id), append(versions, strconv.FormatUint(version, 10))
-	}
-	if len(ids) > 0 {
 		err := w.delete(ctx, project, physical.Persons,
-			"id IN {ids:Array(UUID)} AND version <= transform(toString(id), {texts:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))",
+			"id IN {ids:Array(UUID)} AND version < transform(toString(id), {texts:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))",
 			clickhouse.ArrayParam("ids", "UUID", ids), clickhouse.ArrayParam("texts", "String", ids), numbers("versions", "UInt64", versions))
 		if err != nil {
 			return err
@@ -148,7 +144,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 		}
 		for _, table := range []string{"person_distinct_id2", physical.Overrides} {
 			err := w.delete(ctx, project, table,
-				"distinct_id IN {names:Array(String)} AND version <= transform(distinct_id, {names:Array(String)}, {versions:Array(Int64)}, toInt64(-1))",
+				"distinct_id IN {names:Array(String)} AND version < transform(distinct_id, {names:Array(String)}, {versions:Array(Int64)}, toInt64(0))",
 				clickhouse.ArrayParam("names", "String", texts), numbers("versions", "Int64", versions))
 			if err != nil {
 				return err
