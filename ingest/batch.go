@@ -16,8 +16,8 @@ func eventUUID(project int64, text []byte) uuid.UUID {
 	return uuid.NewSHA1(namespace, append(fmt.Appendf(nil, "event %d ", project), text...))
 }
 
-// personUUID is the id of the person created for a distinct id.
-func personUUID(project int64, distinctID string) uuid.UUID {
+// PersonUUID is the id of the person created for a distinct id.
+func PersonUUID(project int64, distinctID string) uuid.UUID {
 	return uuid.NewSHA1(namespace, fmt.Appendf(nil, "person %d %s", project, distinctID))
 }
 

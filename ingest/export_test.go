@@ -27,9 +27,6 @@ func (i *Ingester) Poison(event string) {
 	}
 }
 
-// PersonUUID is the id of the person that a distinct id makes.
-func PersonUUID(project int64, distinctID string) uuid.UUID { return personUUID(project, distinctID) }
-
 // SurelyNew reports whether an event of a project would be written without a lookup.
 func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 	return i.project(project).seen.surelyNew(id, dayOf(at))

@@ -108,5 +108,5 @@ func (f *fresh) add(h hashed) {
 
 // surelyNew reports whether ClickHouse has neither a row of a distinct id nor one of the person that the id makes.
 func (p *people) surelyNew(name string) bool {
-	return p.fresh.lacks(freshIDs.text(name)) && p.fresh.lacks(freshPersons.uuid(personUUID(p.store.project, name)))
+	return p.fresh.lacks(freshIDs.text(name)) && p.fresh.lacks(freshPersons.uuid(PersonUUID(p.store.project, name)))
 }

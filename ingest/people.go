@@ -117,7 +117,7 @@ func (p *people) owner(line int, name string) *person {
 
 // create creates the person of a distinct id.
 func (p *people) create(line int, name string) *person {
-	id := personUUID(p.store.project, name)
+	id := PersonUUID(p.store.project, name)
 	one := p.persons[id]
 	if one == nil {
 		one = &person{id: id, whole: true}
@@ -143,7 +143,7 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 	if d.person == to {
 		return
 	}
-	own := to.id == personUUID(p.store.project, d.name)
+	own := to.id == PersonUUID(p.store.project, d.name)
 	deleted := d.stored && d.person == nil // its events, if they were kept, belong to another person
 	d.moved = d.moved || d.person != nil || deleted || !own && (p.captured || d.alone)
 	d.joined = !own && !d.moved

@@ -67,7 +67,7 @@ func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson 
 	switch {
 	case known == nil:
 		name.alone = true
-		return eventPerson{personUUID(p.store.project, r.DistinctID), modeNone, nil, name}
+		return eventPerson{PersonUUID(p.store.project, r.DistinctID), modeNone, nil, name}
 	case p.captured && r.Timestamp.After(known.createdAt.Add(upgradeAfter)):
 		return eventPerson{known.id, modeUpgrade, nil, name}
 	}

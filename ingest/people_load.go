@@ -65,7 +65,7 @@ func (p *people) loadIDs(ctx context.Context, ids []string, unknown map[string]b
 	}
 	for _, id := range ids {
 		if _, ok := owner[id]; !ok {
-			persons[personUUID(p.store.project, id)] = true // it may be left from an import that broke off
+			persons[PersonUUID(p.store.project, id)] = true // it may be left from an import that broke off
 		}
 	}
 	if err := p.loadPersons(ctx, persons); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -290,18 +291,23 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	if len(records) == 0 {
 		return nil, nil
 	}
-	var gone []string
+	house := d.Shards.Of(project)
+	former, err := formerPersons(ctx, house, project, records)
+	if err != nil {
+		return nil, err
+	}
+	gone := slices.Collect(maps.Keys(former))
 	for _, r := range records {
 		if r.Gone {
 			gone = append(gone, r.Person)
 		}
 	}
 	if len(gone) > 0 {
-		house := d.Shards.Of(project)
-		if err := hideRows(ctx, house, project, records, false); err != nil {
+		// Members come first, because rows of distinct ids name former persons.
+		if cohorts, err = house.DeleteMembers(ctx, project, gone); err != nil {
 			return nil, err
 		}
-		if cohorts, err = house.DeleteMembers(ctx, project, gone); err != nil {
+		if err := hideRows(ctx, house, project, records, former, false); err != nil {
 			return nil, err
 		}
 	}
@@ -316,11 +322,27 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	return cohorts, nil
 }
 
-// hideRows hides the earlier versions of the rows of deleted persons, and those of their distinct ids unless events still have them, and belong to the
-// person through them. The rows that mark them as deleted stay until the erasure, so that whoever comes back has later versions. Unless events need them,
-// marks hides these rows too.
-func hideRows(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, marks bool) error {
-	persons, names := map[string]uint64{}, map[string]int64{}
+// formerPersons returns the persons that were merged into deleted ones, and others that no longer exist and had their distinct ids, with the version of the
+// row that marks each as deleted.
+func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion) (map[string]uint64, error) {
+	var names []string
+	for _, one := range list {
+		if one.Gone {
+			for _, n := range one.Names {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return house.FormerPersons(ctx, project, names)
+}
+
+// hideRows hides the earlier versions of the rows of deleted and former persons, and those of the distinct ids unless events still have them, and belong to
+// the person through them. The rows that mark them as deleted stay until the erasure, so that whoever comes back has later versions. Unless events need
+// them, marks hides these rows of the deleted persons too.
+func hideRows(
+	ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, former map[string]uint64, marks bool,
+) error {
+	persons, names := maps.Clone(former), map[string]int64{}
 	for _, one := range list {
 		if !one.Gone {
 			continue

@@ -127,7 +127,11 @@ func (e *erasure) run(ctx context.Context) error {
 		if err := e.EraseImports(project); err != nil {
 			return err
 		}
-		if err := hideRows(ctx, e.house, project, list, true); err != nil {
+		former, err := formerPersons(ctx, e.house, project, list)
+		if err != nil {
+			return err
+		}
+		if err := hideRows(ctx, e.house, project, list, former, true); err != nil {
 			return err
 		}
 	}

@@ -97,9 +97,49 @@ func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []st
 	return names, err
 }
 
+// FormerPersons returns the persons that one of the distinct ids has belonged to and that are deleted or became others, with the version of the row that
+// marks each as deleted. One that a distinct id did not make is found as long as ClickHouse has a row that maps the distinct id to it.
+func (w *Warehouse) FormerPersons(ctx context.Context, project int64, names []string) (map[string]uint64, error) {
+	const sql = "SELECT id, max(version) FROM " + physical.Persons + " WHERE team_id = {project:Int64} AND id IN (" +
+		"SELECT arrayJoin({made:Array(UUID)}) UNION ALL " +
+		"SELECT person_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN {names:Array(String)}" +
+		") GROUP BY id HAVING argMax(is_deleted, version) = 1"
+	former := map[string]uint64{}
+	for names := range slices.Chunk(sorted(names), namesAtOnce) {
+		made := make([]string, len(names))
+		for n, name := range names {
+			made[n] = ingest.PersonUUID(project, name).String()
+		}
+		err := w.client.Collect(ctx, clickhouse.Query{SQL: sql, Project: project, Unbounded: true, Params: []clickhouse.Param{
+			{Name: "project", Type: "Int64", Value: strconv.FormatInt(project, 10)},
+			clickhouse.ArrayParam("made", "UUID", made), clickhouse.ArrayParam("names", "String", names),
+		}}, func(cells []clickhouse.Cell) error {
+			version, err := cells[1].Int()
+			former[cells[0].Text()] = uint64(version) //nolint:gosec // versions begin at 0
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return former, nil
+}
+
 // DeleteMembers removes persons from all cohorts, and returns the ids of the cohorts that they were in.
 func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []string) (cohorts []int64, err error) {
-	param := clickhouse.ArrayParam("persons", "UUID", sorted(persons))
+	for persons := range slices.Chunk(sorted(persons), namesAtOnce) {
+		of, err := w.deleteMembers(ctx, project, persons)
+		if err != nil {
+			return nil, err
+		}
+		cohorts = append(cohorts, of...)
+	}
+	slices.Sort(cohorts)
+	return slices.Compact(cohorts), nil
+}
+
+func (w *Warehouse) deleteMembers(ctx context.Context, project int64, persons []string) (cohorts []int64, err error) {
+	param := clickhouse.ArrayParam("persons", "UUID", persons)
 	for _, table := range []string{physical.ComputedMembers, physical.StaticMembers} {
 		before := len(cohorts)
 		err := w.client.Collect(ctx, clickhouse.Query{
