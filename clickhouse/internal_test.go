@@ -2,11 +2,13 @@ package clickhouse
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ClickHouse/ch-go/proto"
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 )
@@ -126,6 +128,31 @@ func TestAppendTime(t *testing.T) {
 	for _, tt := range tests {
 		if got := string(appendTime(nil, tt.at)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestDriverTimes: over the native protocol, times are right in all years that ClickHouse has.
+func TestDriverTimes(t *testing.T) {
+	typ := parseType("DateTime64(6, 'Asia/Tokyo')")
+	for _, want := range []string{"1900-01-01T00:00:00+09:00", "1969-12-31T23:59:59.999999+09:00", "2262-04-12T08:47:16.854775+09:00", "2262-04-12T08:47:16.854776+09:00", "2299-12-31T23:59:59.999999+09:00"} {
+		at, err := time.Parse(time.RFC3339Nano, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := proto.DateTime64(at.UnixMicro()).Time(proto.PrecisionMicro)
+		cell, write := newCell(typ)
+		*cell.(*time.Time) = read
+		single, err := write(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := appendValue(nil, chType{name: "Array", args: []chType{typ}}, []time.Time{read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want = strconv.Quote(want); string(single) != want || string(list) != "["+want+"]" {
+			t.Errorf("%s is written as %s, and in a list as %s", want, single, list)
 		}
 	}
 }

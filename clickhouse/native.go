@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"math"
 	"math/big"
 	"net/netip"
 	"strconv"
@@ -212,7 +213,7 @@ func newCell(t chType) (any, func([]byte) ([]byte, error)) {
 	case "Date", "Date32":
 		return scalar(t, appendDate)
 	case "DateTime", "DateTime32", "DateTime64":
-		return scalar(t, func(b []byte, v time.Time) []byte { return appendQuotedTime(b, v.In(t.location)) })
+		return scalar(t, func(b []byte, v time.Time) []byte { return appendDriverTime(b, t, v) })
 	}
 	switch {
 	case t.name == "JSON":
@@ -261,8 +262,16 @@ func appendInt[T int8 | int16 | int32 | int64](b []byte, v T) []byte {
 
 func appendDate(b []byte, v time.Time) []byte { return v.AppendFormat(b, `"2006-01-02"`) }
 
-func appendQuotedTime(b []byte, v time.Time) []byte {
+// beforeAll is earlier than any DateTime64 of ClickHouse, in any zone.
+var beforeAll = time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// appendDriverTime appends a time that the driver has read, in the zone of its type. The driver counts nanoseconds in 64 bits: a time after
+// 2262-04-11, which ClickHouse has until 2299, arrives 2^64 ns too early.
+func appendDriverTime(b []byte, t chType, v time.Time) []byte {
+	if v.Before(beforeAll) {
+		v = v.Add(math.MaxInt64).Add(math.MaxInt64).Add(2)
+	}
 	b = append(b, '"')
-	b = appendTime(b, v)
+	b = appendTime(b, v.In(t.location))
 	return append(b, '"')
 }

@@ -71,7 +71,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 		if t.location == nil {
 			return appendDate(b, v), nil
 		}
-		return appendQuotedTime(b, v.In(t.location)), nil
+		return appendDriverTime(b, t, v), nil
 	case bool:
 		return strconv.AppendBool(b, v), nil
 	case float64:
