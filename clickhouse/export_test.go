@@ -43,7 +43,7 @@ func Classify(err error) *Error { return classify(err) }
 func (c *Client) TakeAsItIs() {
 	for _, h := range c.hosts {
 		h.known.Store(&server{version: "old", settings: map[string]bool{
-			"max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
+			"max_block_size": true, "max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
 		}})
 	}
 }

@@ -10,16 +10,20 @@ import (
 // memory, so the bytes are counted on the connection.
 type meter struct {
 	all    atomic.Int64 // bytes that may still arrive
-	unseen atomic.Int64 // bytes that may arrive before the next row is passed to the sink; rows come in blocks
+	unseen atomic.Int64 // bytes that may arrive before the sink begins or ends to take a row; rows come in blocks
 	most   int64        // the initial value of unseen
 	over   atomic.Bool
 }
 
 type meterKey struct{}
 
+// aheadBytes is how many bytes may arrive while the sink takes a row, and how many before it gets the next one. The sink may wait for a slow client, and
+// meanwhile two blocks arrive: the driver keeps one in its buffer, and one for which the buffer has no room. So a block may have half of it.
+const aheadBytes = 2 * MaxRowBytes
+
 // metered returns a context whose query is metered, and a sink that reports rows to the meter.
 func metered(ctx context.Context, most bounds, sink Sink) (context.Context, Sink) {
-	m := &meter{most: most.row}
+	m := &meter{most: min(most.all, aheadBytes)}
 	m.all.Store(most.all)
 	m.unseen.Store(m.most)
 	return context.WithValue(ctx, meterKey{}, m), &meteredSink{sink, m, most}
@@ -47,6 +51,7 @@ type meteredSink struct {
 
 func (s *meteredSink) Row(json []byte) error {
 	s.meter.unseen.Store(s.meter.most)
+	defer s.meter.unseen.Store(s.meter.most)
 	if s.left.all -= int64(len(json)); s.left.all < 0 || int64(len(json)) > s.left.row {
 		return errTooLarge
 	}

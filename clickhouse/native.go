@@ -21,12 +21,13 @@ import (
 // queryNative runs a query over the native protocol and turns its blocks into the rows that the server would send
 // over HTTP.
 func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, sink Sink) (stats Stats, err error) {
-	settings := c.settings(ctx, s, q)
+	settings, most := c.settings(ctx, s, q), c.bounds(q)
 	if s.settings["max_block_size"] {
-		settings["max_block_size"] = nativeBlock
+		settings["max_block_size"] = blockRows(most)
 	}
 	options := []driver.QueryOption{
 		driver.WithSettings(settings),
+		driver.WithBlockBufferSize(1), // see aheadBytes
 		driver.WithProgress(func(p *driver.Progress) {
 			stats.ReadRows += p.Rows
 			stats.ReadBytes += p.Bytes
@@ -41,7 +42,7 @@ func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, s
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		options = append(options, driver.WithSpan(span)) // the server's own spans join the trace
 	}
-	ctx, sink = metered(ctx, c.bounds(q), sink)
+	ctx, sink = metered(ctx, most, sink)
 	err = c.queryOnce(ctx, h, options, q.SQL, sink, readBlocks)
 	if hard, ok := errors.AsType[*hardTypesError](err); ok {
 		if s.settings[keepOrder.name] {
@@ -55,8 +56,14 @@ func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, s
 	return stats, err
 }
 
-// nativeBlock is the number of rows in a block. The current block is in memory, and so are those that the driver reads ahead.
-const nativeBlock = 2048
+// blockRows returns how many rows a block of a result may have. A block of a sorted result has that many, whatever their size, and all of it must fit into
+// aheadBytes. That is no question for a result that fits as a whole; one that is passed on has blocks of fewer rows.
+func blockRows(most bounds) int {
+	if most.all <= aheadBytes {
+		return 2048
+	}
+	return 256
+}
 
 // reader reads a query's result into the sink. It calls hangUp to stop the query early.
 type reader func(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) error

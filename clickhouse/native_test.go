@@ -155,6 +155,7 @@ func TestNative(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) { nativeErrors(t, address) })
 	t.Run("large rows", func(t *testing.T) { nativeLargeRows(t, address) })
+	t.Run("sorted rows", func(t *testing.T) { nativeSortedRows(t, address) })
 	t.Run("late", func(t *testing.T) { nativeLate(t, address) })
 	t.Run("several hosts", func(t *testing.T) {
 		c := native(t, "127.0.0.1:1,"+address, clickhouse.Config{})
@@ -274,6 +275,34 @@ func nativeLargeRows(t *testing.T, address string) {
 		}
 		if got := ask(t, c, 1, "SELECT 1"); got[0] != "[1]" {
 			t.Errorf("after %s: %s", tt.name, got)
+		}
+	}
+}
+
+// nativeSortedRows queries sorted rows, of which a block has many whatever their size. They are within the limits, also if they are taken slowly.
+func nativeSortedRows(t *testing.T, address string) {
+	t.Helper()
+	for _, tt := range []struct {
+		name      string
+		rows      int
+		kilobytes int
+		unbounded bool
+	}{
+		{"a result", 2800, 20, false},
+		{"a file", 1000, 100, true},
+	} {
+		c := native(t, address, clickhouse.Config{MaxResultBytes: 64 << 20, MaxExecutionTime: patience})
+		read := 0
+		sink := endless{func() error {
+			if read++; read%200 == 1 {
+				time.Sleep(100 * time.Millisecond) // blocks arrive meanwhile
+			}
+			return nil
+		}}
+		sql := fmt.Sprintf("SELECT arrayStringConcat(arrayMap(x -> 'xxxxxxxxxxxxxxxxxxxx', range(%d + number %% 2))) FROM "+
+			"(SELECT number FROM system.numbers LIMIT %d) ORDER BY number", tt.kilobytes*50, tt.rows)
+		if _, err := c.Query(t.Context(), clickhouse.Query{SQL: sql, Project: 1, Unbounded: tt.unbounded}, sink); err != nil || read != tt.rows {
+			t.Errorf("%s: %d rows of %d, %v", tt.name, read, tt.rows, err)
 		}
 	}
 }
