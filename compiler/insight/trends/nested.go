@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // alone adds sources for the user's own aggregate expression. A result that is not a finite number counts as 0.
@@ -67,8 +68,9 @@ func (b *builder) byActor(m measure, where hogql.Expr, columns ...hogql.Expr) *h
 	return s
 }
 
-// window adds sources for the actors in the days that end with each bucket. It puts each actor into all buckets whose window has one of its
-// events, so that counting the actors needs no sets.
+// window adds sources for the actors in the days that end with each bucket. The windows of an actor's events that overlap or touch form a run.
+// It adds one to the number at its first step and takes it away after its last; the number in a step is the sum of the changes up to it. So
+// the work grows with the events, not with the length of the windows.
 func (b *builder) window(series int, m measure, condition hogql.Expr) {
 	for i := range b.periods {
 		r, part := &b.periods[i], scope{periods: []int{i}}
@@ -78,49 +80,99 @@ func (b *builder) window(series int, m measure, condition hogql.Expr) {
 			continue
 		}
 		steps := b.steps(r, m.days)
-		inner := b.byActor(m, insight.And(condition, b.common, r.BoundsFrom(steps.lower)),
-			insight.As(insight.TemplateExpr(
-				"arrayJoin(arrayDistinct(arrayFlatten(arrayMap(step -> range(greatest(step, {length}), least(step + {length}, {end})), groupUniqArray({step})))))",
-				map[string]any{"length": int64(steps.length), "end": int64(steps.length + steps.count), "step": steps.of},
-			), "step"))
-		middle := &hogql.Select{From: insight.From(inner), Columns: []hogql.Expr{insight.As(steps.bucket, bucketName)}}
-		for i := range b.values {
-			middle.Columns = append(middle.Columns, insight.Field(valueName(i)))
-		}
-		b.single(series, m, part, b.over(middle), insight.Call("count"))
+		sizes := map[string]any{"length": int64(steps.length), "first": int64(steps.first), "end": int64(steps.end), "step": steps.of}
+		expr := func(text, name string) hogql.Expr { return insight.As(insight.TemplateExpr(text, sizes), name) }
+		actors := b.byActor(m, insight.And(condition, b.common, r.BoundsFrom(steps.lower)), expr("arraySort(groupUniqArray({step}))", "steps"))
+		runs := b.outer(actors, expr("arrayJoin(arrayFlatten(arrayMap(run -> [(run[1], 1), (run[-1] + {length}, -1)], "+
+			"arraySplit((step, gap) -> gap > {length}, steps, arrayDifference(steps)))))", "change"))
+		sums := b.outer(runs, expr("greatest(change.1, {first})", "since"), expr("sum(change.2)", "difference"))
+		sums.Where = insight.TemplateExpr("change.1 < {end}", sizes)
+		sums.GroupBy = insight.GroupBy(append(b.valueFields(), insight.Field("since"))...)
+		changes := b.outer(sums, expr("arraySort(groupArray((since, difference)))", "changes"))
+		changes.GroupBy = insight.GroupBy(b.valueFields()...)
+		levels := b.outer(changes, expr("arrayJoin(arrayZip(arrayMap(change -> change.1, changes), arrayCumSum(change -> change.2, changes), "+
+			"arrayPopFront(arrayPushBack(arrayMap(change -> change.1, changes), {end}))))", "level")) // since when, how many, until when
+		// Slices of one constant array, and not a range for each row: the engine limits the elements that range makes at once.
+		points := b.outer(levels, expr("level.2", "actors"),
+			expr("arrayJoin(arraySlice(range({first}, {end}), level.1 - {first} + 1, level.3 - level.1))", "step"))
+		points.Where = insight.TemplateExpr("level.2 > 0", nil)
+		stage := b.outer(points, insight.As(steps.bucket, bucketName))
+		stage.Where = onAxis(r, insight.Field(bucketName))
+		b.single(series, m, part, stage, insight.Field("actors"))
 	}
+}
+
+// onAxis returns the condition that a day, hour or minute of the range is the key of a bucket of its axis; nil if all are.
+func onAxis(r *insight.Range, key hogql.Expr) hogql.Expr {
+	if r.Ends && !r.All {
+		var ends []hogql.Expr
+		for _, start := range r.Buckets() {
+			ends = append(ends, insight.Eq(key, r.KeyExpr(start)))
+		}
+		return insight.Or(ends...)
+	}
+	switch r.Interval {
+	case query.Day:
+		return r.Weekdays(key)
+	case query.Week:
+		return insight.Eq(r.Bucket(key), key)
+	default:
+		return nil
+	}
+}
+
+// outer begins a SELECT over another one with some columns, and the breakdown values.
+func (b *builder) outer(inner hogql.Query, columns ...hogql.Expr) *hogql.Select {
+	return &hogql.Select{From: insight.From(inner), Columns: append(columns, b.valueFields()...)}
+}
+
+// valueFields returns the fields of the breakdown values; nil if there are none.
+func (b *builder) valueFields() []hogql.Expr {
+	var out []hogql.Expr
+	for i := range b.values {
+		out = append(out, insight.Field(valueName(i)))
+	}
+	return out
 }
 
 // steps divides the time of a range, and of the windows before it, into steps of a day, an hour, a minute or a second, counted from 0.
 type steps struct {
-	length, count int        // of a window, and of the range, in steps
-	lower         time.Time  // of the first event that counts
-	of            hogql.Expr // the step of an event
-	bucket        hogql.Expr // the bucket of the field step
+	length     int        // of a window
+	first, end int        // of the steps that may be shown: the first one, and the one after the last
+	lower      time.Time  // of the first event that counts
+	of         hogql.Expr // the step of an event
+	bucket     hogql.Expr // the bucket of the field step
 }
+
+// maxSteps is the maximum number of steps that may be shown: enough for the days of the longest axis of weeks. A range of all time can have
+// more, but if there are events before the last ones, it is refused for its length.
+const maxSteps = 7 * insight.MaxBuckets
 
 func (b *builder) steps(r *insight.Range, days int) steps {
 	start, end := r.Floor(r.From), r.Floor(r.To)
 	timestamp, step := insight.Field("timestamp"), insight.Field("step")
-	unit := r.Interval.Clock()
-	if unit == 0 {
+	var out steps
+	if unit := r.Interval.Clock(); unit == 0 {
 		base := start.AddDate(0, 0, -days)
 		day := insight.Call("toDate", insight.Const(base.Format(time.DateOnly)))
-		return steps{
-			length: days, count: int(end.Sub(start).Hours()/24+0.5) + 1, lower: base.AddDate(0, 0, 1),
+		out = steps{
+			length: days, end: days + int(end.Sub(start).Hours()/24+0.5) + 1, lower: base.AddDate(0, 0, 1),
 			of:     insight.Call("dateDiff", insight.Const("day"), day, insight.Call("toDate", timestamp)),
 			bucket: insight.Call("addDays", day, step),
 		}
+	} else {
+		length := int(time.Duration(days) * 24 * time.Hour / unit)
+		base := start.Add(-time.Duration(length) * unit)
+		out = steps{
+			length: length, end: length + int(end.Sub(start)/unit) + 1, lower: base.Add(unit),
+			of: insight.TemplateExpr("intDiv(toUnixTimestamp({time}) - {base}, {unit})", map[string]any{
+				"time": timestamp, "base": base.Unix(), "unit": int64(unit / time.Second),
+			}),
+			bucket: insight.TemplateExpr("{base} + {step} * {unit}", map[string]any{"base": base.Unix(), "step": step, "unit": int64(unit / time.Second)}),
+		}
 	}
-	length := int(time.Duration(days) * 24 * time.Hour / unit)
-	base := start.Add(-time.Duration(length) * unit)
-	return steps{
-		length: length, count: int(end.Sub(start)/unit) + 1, lower: base.Add(unit),
-		of: insight.TemplateExpr("intDiv(toUnixTimestamp({time}) - {base}, {unit})", map[string]any{
-			"time": timestamp, "base": base.Unix(), "unit": int64(unit / time.Second),
-		}),
-		bucket: insight.TemplateExpr("{base} + {step} * {unit}", map[string]any{"base": base.Unix(), "step": step, "unit": int64(unit / time.Second)}),
-	}
+	out.first = max(out.length, out.end-maxSteps)
+	return out
 }
 
 // first adds sources that count actors by their first event. With firstEver the first event of the series' name counts, if an event at the

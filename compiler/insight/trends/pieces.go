@@ -41,8 +41,6 @@ func (b *builder) inPieces() *insight.Pieces {
 	for i := range b.q.Series {
 		m := must(b.measureOf(&b.q.Series[i]))
 		switch {
-		case m.way == window && b.split() && (b.periods[0].Ends || b.periods[0].Weekdays(insight.Field("timestamp")) != nil):
-			return nil // the rank of values also depends on days that are not shown, which no piece has
 		case m.way == window && b.q.Interval == query.Day:
 			days = max(days, m.days)
 		case m.way != direct && m.way != alone && m.way != perActor:
