@@ -202,7 +202,7 @@ func before(x hogql.Expr, end time.Time) hogql.Expr {
 
 // byFirstEvent returns the query for the actors whose first event is in a span of time.
 func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.People, error) {
-	inner, matches, err := d.firstEvents(d.lane.series, d.measure, r.To)
+	inner, matches, err := d.firstEvents(d.lane.series, d.measure, r)
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (b *builder) steps(r *insight.Range, days int) steps {
 // same time satisfies the filters.
 func (b *builder) first(series int, m measure) error {
 	for i := range b.periods {
-		inner, matches, err := b.firstEvents(series, m, b.periods[i].To)
+		inner, matches, err := b.firstEvents(series, m, &b.periods[i])
 		if err != nil {
 			return err
 		}
@@ -189,8 +189,9 @@ func (b *builder) first(series int, m measure) error {
 }
 
 // firstEvents returns a SELECT with one row for each actor, and for each of its cohorts if the breakdown is by several. A row has the time
-// of the actor's first event up to a time, and its breakdown values. matches is the condition that this event counts; nil if all do.
-func (b *builder) firstEvents(series int, m measure, to time.Time) (inner *hogql.Select, matches hogql.Expr, err error) {
+// of the actor's first event up to the end of a range, and its breakdown values. matches is the condition that this event counts; nil if all
+// do. The first event that matches is one on a day of the week that counts.
+func (b *builder) firstEvents(series int, m measure, r *insight.Range) (inner *hogql.Select, matches hogql.Expr, err error) {
 	s := &b.q.Series[series]
 	name, err := b.w.Named(s)
 	if err != nil {
@@ -204,9 +205,9 @@ func (b *builder) firstEvents(series int, m measure, to time.Time) (inner *hogql
 	timestamp := insight.Field("timestamp")
 	where := insight.And(name, m.named,
 		insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(insight.FirstTime)),
-		insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(to)))
+		insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(r.To)))
 	if m.way == firstMatch {
-		where = insight.And(where, filters)
+		where = insight.And(where, filters, r.Weekdays(timestamp))
 	}
 	inner = &hogql.Select{
 		From: insight.Events(&b.q.Common), Where: where, GroupBy: insight.GroupBy(m.actor),
