@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -475,6 +477,69 @@ func (r *Reader) breakdown(v any, at Place) Breakdown {
 		r.Add(o.Field("property"), "missing", "Field required")
 	}
 	o.Close()
+	return out
+}
+
+// Echo returns the breakdownFilter in the API's form.
+func (b *Breakdowns) Echo() map[string]any {
+	out := map[string]any{}
+	if b.Limit > 0 {
+		out["breakdown_limit"] = b.Limit
+	}
+	if b.HideOther {
+		out["breakdown_hide_other_aggregation"] = true
+	}
+	if b.Fields[0].CleanPath { // of all fields
+		out["breakdown_path_cleaning"] = true
+	}
+	if b.Multiple {
+		items := make([]map[string]any, len(b.Fields))
+		for i := range b.Fields {
+			items[i] = b.Fields[i].echo("")
+			items[i]["property"] = b.Fields[i].names()[0]
+		}
+		out["breakdowns"] = items
+		return out
+	}
+	var names []any
+	for i := range b.Fields {
+		names = append(names, b.Fields[i].names()...)
+	}
+	out["breakdown"] = names
+	if !b.List {
+		out["breakdown"] = names[0]
+	}
+	maps.Copy(out, b.Fields[0].echo("breakdown_")) // all fields are alike
+	return out
+}
+
+// echo returns what the API says about a property besides its name, in fields with a prefix.
+func (b *Breakdown) echo(prefix string) map[string]any {
+	out := map[string]any{prefix + "type": b.Type}
+	if b.Type == "group" {
+		out[prefix+"group_type_index"] = b.Group
+	}
+	if b.Bins > 0 {
+		out[prefix+"histogram_bin_count"] = b.Bins
+	}
+	if b.NormalizeURL {
+		out[prefix+"normalize_url"] = true
+	}
+	return out
+}
+
+// names returns the name of the property, or the cohorts by number, all people as "all".
+func (b *Breakdown) names() []any {
+	if len(b.Cohorts) == 0 {
+		return []any{b.Property}
+	}
+	out := make([]any, len(b.Cohorts))
+	for i, c := range b.Cohorts {
+		out[i] = c.ID
+		if c.ID == schema.Everybody {
+			out[i] = "all"
+		}
+	}
 	return out
 }
 

@@ -204,9 +204,18 @@ func customName(s *query.Series, counted *insight.Counted) string {
 
 // echo returns the query in the form of PostHog's filters.
 func (s *shaper) echo() map[string]any {
-	out := map[string]any{"insight": "TRENDS", "entity_type": "events", "interval": string(s.q.Interval), "display": string(s.q.Display)}
+	out := map[string]any{
+		"insight": "TRENDS", "entity_type": "events", "interval": string(s.q.Interval), "display": string(s.q.Display),
+		"filter_test_accounts": s.q.FilterTestAccounts,
+	}
 	if s.q.Properties != nil {
 		out["properties"] = s.q.Properties.Echo()
+	}
+	if s.q.Sampling != nil {
+		out["sampling_factor"] = *s.q.Sampling
+	}
+	if s.q.Group != nil {
+		out["aggregation_group_type_index"] = *s.q.Group
 	}
 	for name, text := range map[string]string{"date_from": s.q.DateRange.From, "date_to": s.q.DateRange.To} {
 		if text != "" {
@@ -215,33 +224,30 @@ func (s *shaper) echo() map[string]any {
 	}
 	maps.Copy(out, s.q.Shown)
 	if s.q.Smoothing > 0 {
-		out["smoothing_intervals"] = s.q.Smoothing
+		out["smoothingIntervals"] = s.q.Smoothing
 	}
 	if len(s.q.Formulas) > 0 {
-		out["formula"] = s.q.Formulas[0].Text
+		out[s.q.FormulaField] = echoFormulas(s.q.FormulaField, s.q.Formulas)
 	}
-	if b := s.q.Breakdowns; b != nil {
-		var names []any
-		for _, f := range b.Fields {
-			if len(f.Cohorts) == 0 {
-				names = append(names, f.Property)
-			}
-			for _, c := range f.Cohorts {
-				names = append(names, cohortValue(strconv.FormatInt(c.ID, 10)))
-			}
-		}
-		out["breakdown_type"], out["breakdown"] = b.Fields[0].Type, any(names)
-		if !b.Multiple && !b.List {
-			out["breakdown"] = names[0]
-		}
-		if b.Limit > 0 {
-			out["breakdown_limit"] = b.Limit
-		}
-		if b.HideOther {
-			out["breakdown_hide_other_aggregation"] = true
-		}
+	if s.q.Breakdowns != nil {
+		maps.Copy(out, s.q.Breakdowns.Echo())
 	}
 	return out
+}
+
+// echoFormulas returns formulas in the form of a field of trendsFilter.
+func echoFormulas(field string, formulas []Formula) any {
+	texts := make([]string, len(formulas))
+	for i := range formulas {
+		texts[i] = formulas[i].Text
+	}
+	switch field {
+	case "formulaNodes":
+		return formulas
+	case "formulas":
+		return texts
+	}
+	return texts[0]
 }
 
 // formulaItems computes the formulas, for each period and each breakdown value that any series has.

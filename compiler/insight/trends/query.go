@@ -17,6 +17,8 @@ type Query struct {
 	Display    Display           `json:"display"`
 	// Formulas are computed from the series, which are then not in the answer themselves.
 	Formulas []Formula `json:"formulas,omitempty"`
+	// FormulaField is the field of trendsFilter that has the formulas.
+	FormulaField string `json:"formula_field,omitempty"`
 	// Smoothing is the number of points that each point is averaged over; 0 and 1 for no smoothing.
 	Smoothing int `json:"smoothing,omitempty"`
 	// Shown is the rest of trendsFilter, which is only echoed.
@@ -102,7 +104,7 @@ const maxSmoothing = 1000
 func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f := r.Object(v, at)
 	q.Display = Display(f.Choice("display", string(Line), query.Displays...))
-	q.Formulas = formulas(r, f)
+	q.Formulas, q.FormulaField = formulas(r, f)
 	if n, ok := f.Integer("smoothingIntervals"); ok {
 		if n < 1 || n > maxSmoothing {
 			r.Add(f.Field("smoothingIntervals"), "value_error", "Input should be from 1 to "+strconv.Itoa(maxSmoothing))
@@ -135,8 +137,8 @@ func showsChange(shown map[string]any) bool {
 // maxFormulas is the maximum number of formulas of a query.
 const maxFormulas = 100
 
-// formulas reads formulaNodes, else formulas, else formula.
-func formulas(r *query.Reader, f *query.Object) []Formula {
+// formulas reads formulaNodes, else formulas, else formula, and returns the name of the field that it has read; empty if there are none.
+func formulas(r *query.Reader, f *query.Object) (all []Formula, field string) {
 	var nodes, list, one []Formula
 	for i, item := range f.List("formulaNodes") {
 		n := r.Object(item, f.Field("formulaNodes").Below(strconv.Itoa(i), true))
@@ -154,13 +156,16 @@ func formulas(r *query.Reader, f *query.Object) []Formula {
 	if text := f.Text("formula"); text != "" {
 		one = append(one, Formula{At: f.Field("formula").Attr, Text: text})
 	}
-	for _, given := range [][]Formula{nodes, list, one} {
-		if len(given) > maxFormulas {
+	for _, given := range []struct {
+		all   []Formula
+		field string
+	}{{nodes, "formulaNodes"}, {list, "formulas"}, {one, "formula"}} {
+		if len(given.all) > maxFormulas {
 			r.Add(f.At, "too_long", "There are more than "+strconv.Itoa(maxFormulas)+" formulas")
 		}
-		if len(given) > 0 {
-			return given
+		if len(given.all) > 0 {
+			return given.all, given.field
 		}
 	}
-	return nil
+	return nil, ""
 }
