@@ -141,7 +141,7 @@ func (w *World) Label(s *query.Series) string {
 
 // Counted is how items of answers describe their series.
 type Counted struct {
-	// ID is the name of the event, a string, or the number of the action, an int64; nil for all events and for a group.
+	// ID is the name of the event or of the group, a string, or the number of the action, an int64; nil for all events.
 	ID any
 	// Type is "events" or "actions".
 	Type string
@@ -151,11 +151,13 @@ type Counted struct {
 // Counted describes a series.
 func (w *World) Counted(s *query.Series) Counted {
 	out := Counted{Type: "events", Name: w.Label(s)}
-	if s.Event != nil {
-		out.ID = *s.Event
-	}
-	if s.Kind == query.ActionsNode {
+	switch {
+	case s.Kind == query.ActionsNode:
 		out.ID, out.Type = s.Action, "actions"
+	case s.Kind == query.GroupNode:
+		out.ID = out.Name
+	case s.Event != nil:
+		out.ID = *s.Event
 	}
 	return out
 }

@@ -94,3 +94,12 @@ func TestFilterOfItems(t *testing.T) {
 		})
 	}
 }
+
+// TestIDOfGroups checks that the id of a group of events is its name.
+func TestIDOfGroups(t *testing.T) {
+	t.Parallel()
+	got := oneItem(t, `"series": [{"kind": "GroupNode", "operator": "OR", "nodes": [{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": null}]}]`)
+	if got.Action.ID != "a, All events" || got.Action.Name != "a, All events" {
+		t.Errorf("id %v and name %q, want the names of the events", got.Action.ID, got.Action.Name)
+	}
+}
