@@ -18,7 +18,7 @@ import (
 // item is one item of the results (contract: api.md, section 1.5, and trends.md, section 6).
 type item struct {
 	Data         values         `json:"data"`
-	Labels       []string       `json:"labels,omitempty"`
+	Labels       []string       `json:"labels,omitzero"` // nil for a total
 	Days         []string       `json:"days"`
 	Count        value          `json:"count"`
 	Aggregated   *value         `json:"aggregated_value,omitempty"`

@@ -95,6 +95,18 @@ func TestFilterOfItems(t *testing.T) {
 	}
 }
 
+// TestLabelsOfItems checks that items over time have labels even if they have no points, and totals have none.
+func TestLabelsOfItems(t *testing.T) {
+	t.Parallel()
+	const empty = `"series": [{"event": "a"}], "dateRange": {"date_from": "2020-01-08", "date_to": "2020-01-06"}`
+	if got := oneItem(t, empty); string(got.Labels) != "[]" || len(got.Days) > 0 {
+		t.Errorf("a range that ends before it begins has the labels %s and the days %v, want none", got.Labels, got.Days)
+	}
+	if got := oneItem(t, empty+`, "trendsFilter": {"display": "BoldNumber"}`); got.Labels != nil {
+		t.Errorf("a total has the labels %s", got.Labels)
+	}
+}
+
 // TestIDOfGroups checks that the id of a group of events is its name.
 func TestIDOfGroups(t *testing.T) {
 	t.Parallel()
