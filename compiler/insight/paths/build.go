@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -91,8 +92,13 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 		return nil, err
 	}
 	// Paths have no buckets. With months the range has whole days, no matter how many.
-	b.dates, err = insight.Resolve(w, &q.Common, query.Month)
-	return b, err
+	if b.dates, err = insight.Resolve(w, &q.Common, query.Month); err != nil {
+		return nil, err
+	}
+	if !b.dates.All { // they begin at midnight, even with explicit dates
+		b.dates.Lower = filter.StartOfDay(b.dates.Lower, 0)
+	}
+	return b, nil
 }
 
 // Build returns the query of paths, and what shapes its rows. The error is a *diag.Error.

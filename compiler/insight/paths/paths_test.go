@@ -55,6 +55,10 @@ func TestShape(t *testing.T) {
 			insight.Span{From: day(3), To: day(4).Add(-time.Microsecond)},
 		},
 		{
+			"explicit dates begin at midnight too", `"dateRange": {"date_from": "2020-01-03T10:00:00", "date_to": "2020-01-04T09:00:00", "explicitDate": true}`, nil, `[]`,
+			insight.Span{From: day(3), To: day(4).Add(9 * time.Hour)},
+		},
+		{
 			"all time begins with the earliest event, which is no edge", `"dateRange": {"date_from": "all"}`,
 			[]string{`["1_a", "2_b", 1, 0]`, `["", "", 1577977200, 0]`},
 			`[{"source": "1_a", "target": "2_b", "value": 1, "average_conversion_time": 0}]`,
