@@ -366,8 +366,9 @@ func orderFormula(lines []line) {
 	})
 }
 
-// orderCompared sorts the lines of a formula over several periods: by period, then by count, the larger first, and equal ones by their
-// values. The missing value and the rest have no special place.
+// orderCompared sorts the lines of a formula over several periods: by period, then by count, the larger first. Those of totals all have a
+// count of 0, and are sorted by their number instead. Equal lines are sorted by their values. The missing value and the rest have no special
+// place.
 func orderCompared(lines []line) {
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(
