@@ -131,7 +131,7 @@ func TestPlaceholders(t *testing.T) {
 		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "18:26: Variable zzzzzzzz is missing from query"},
 		{"a variable that the project lacks", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
 		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},
-		{"text that is no number", "select {'abc' < 5}", nil, "8:17: This expression cannot be used in a placeholder: 'abc' < 5"},
+		{"text that is not a number", "select {'abc' < 5}", nil, "8:17: This expression cannot be used in a placeholder: 'abc' < 5"},
 		{"no query", "select 1 from {a}", map[string]any{"a": "events"}, "14:17: The placeholder {a} does not stand for a table"},
 		{
 			"filters on another table", "select 1 from persons where {filters}", nil,

@@ -317,7 +317,7 @@ func empty(v any) bool {
 }
 
 // alike converts one side of a comparison to the type in which it is compared with the other, as PostHog does: a text as a number or a boolean, a boolean
-// as a number. A text that is no number stays a text.
+// as a number. A text that is not a number stays a text.
 func alike(v, other any) any {
 	other = filter.Numeric(other)
 	_, number := filter.Float(other)
