@@ -63,31 +63,39 @@ func (b *deepBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// roomOnStack returns how many bytes of a stack that has grown to 8 KB may be in use before calling f moves the stack.
+// roomOnStack returns how many bytes of a stack that has grown to 8 KB may be in use before calling f moves the stack. A goroutine that is preempted
+// takes some of its stack for that, and may move it where f alone would not: only what moves it each time counts.
 func roomOnStack(f func()) (room int) {
 	for levels := 0; ; levels++ {
-		unmoved := make(chan int)
-		go func() {
-			descend(200, func() {})
-			var top byte
-			before, used := uintptr(unsafe.Pointer(&top)), uintptr(0)
-			descend(levels, func() {
-				var here byte
-				used = before - uintptr(unsafe.Pointer(&here))
-				f()
-			})
-			if uintptr(unsafe.Pointer(&top)) != before {
-				close(unmoved)
-				return
-			}
-			unmoved <- int(used)
-		}()
-		used, ok := <-unmoved
-		if !ok {
+		used, unmoved := 0, false
+		for try := 0; try < 10 && !unmoved; try++ {
+			used, unmoved = callOnStack(levels, f)
+		}
+		if !unmoved {
 			return room
 		}
 		room = used
 	}
+}
+
+// callOnStack calls f below so many levels of a stack that has grown to 8 KB. It returns how many bytes were in use before, and reports whether the
+// stack stayed where it was.
+func callOnStack(levels int, f func()) (used int, unmoved bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		descend(200, func() {})
+		var top byte
+		before := uintptr(unsafe.Pointer(&top))
+		descend(levels, func() {
+			var here byte
+			used = int(before - uintptr(unsafe.Pointer(&here)))
+			f()
+		})
+		unmoved = uintptr(unsafe.Pointer(&top)) == before
+	}()
+	<-done
+	return used, unmoved
 }
 
 // descend calls f after so many calls of itself, each of which takes a little of the stack.
