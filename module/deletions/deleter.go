@@ -32,6 +32,8 @@ const (
 	eraseEvery = time.Minute
 	// maxTime is how long a deletion may take.
 	maxTime = 10 * time.Minute
+	// clockSkew is the most by which the clocks of servers may differ.
+	clockSkew = time.Minute
 )
 
 // Config configures a Deleter.
@@ -322,9 +324,9 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	return cohorts, nil
 }
 
-// formerPersons returns the persons that were merged into deleted ones, and others that no longer exist and had their distinct ids, with the version of the
-// row that marks each as deleted.
-func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion) (map[string]uint64, error) {
+// formerPersons returns the persons that were merged into deleted ones, and others that no longer exist and had their distinct ids, with what is earlier
+// than the row that marks each as deleted.
+func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion) (map[string]warehouse.Earlier, error) {
 	var names []string
 	for _, one := range list {
 		if one.Gone {
@@ -338,23 +340,34 @@ func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int6
 
 // hideRows hides the earlier versions of the rows of deleted and former persons, and those of the distinct ids unless events still have them, and belong to
 // the person through them. The rows that mark them as deleted stay until the erasure, so that whoever comes back has later versions. Unless events need
-// them, marks hides these rows of the deleted persons too.
+// them, marks hides these rows of the deleted persons too, if they are not younger than the deletion: once they are gone, whoever comes back begins with the
+// first version again, and the erasure may be tried again after that.
 func hideRows(
-	ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, former map[string]uint64, marks bool,
+	ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, former map[string]warehouse.Earlier, marks bool,
 ) error {
-	persons, names := maps.Clone(former), map[string]int64{}
+	persons, names := maps.Clone(former), map[string]warehouse.Earlier{}
+	add := func(to map[string]warehouse.Earlier, key string, version uint64, written time.Time) {
+		known := to[key]
+		if written.Before(known.Written) {
+			written = known.Written
+		}
+		to[key] = warehouse.Earlier{Version: max(version, known.Version), Written: written}
+	}
 	for _, one := range list {
 		if !one.Gone {
 			continue
 		}
-		step := int64(0)
-		if marks && one.Events {
-			step = 1
+		step, written := uint64(0), time.Time{}
+		if marks {
+			written = one.HiddenAt.Add(clockSkew)
+			if one.Events {
+				step = 1
+			}
 		}
-		persons[one.Person] = max(persons[one.Person], one.Version+uint64(step))
+		add(persons, one.Person, one.Version+step, written)
 		if one.Events {
 			for _, n := range one.Names {
-				names[n.Name] = max(names[n.Name], n.Version+step)
+				add(names, n.Name, uint64(n.Version)+step, written) //nolint:gosec // versions begin at 0
 			}
 		}
 	}

@@ -36,7 +36,9 @@ type server struct {
 	registry  *registry.Registry
 	warehouse *warehouse.Warehouse
 	project   int64
+	delay     time.Duration
 	forgotten atomic.Int64 // how often its answers were forgotten
+	ago       atomic.Int64 // how long ago it writes people, in nanoseconds
 }
 
 var projects atomic.Int64
@@ -53,7 +55,10 @@ func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64)
 	t.Helper()
 	s.Deleter = deletions.New(deletions.Config{
 		Registry: s.registry, Shards: warehouse.Only(s.warehouse), Logger: zap.NewNop(), Options: s.options, Recount: recount,
-		Forget: func(int64, time.Time) { s.forgotten.Add(1) },
+		Forget:        func(int64, time.Time) { s.forgotten.Add(1) },
+		EraseCaptured: func(context.Context, string, func(int64, string) bool) error { return nil },
+		EraseImports:  func(int64) error { return nil },
+		Delay:         s.delay,
 	})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -65,7 +70,7 @@ func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64)
 func noRecount(context.Context, int64, []int64) error { return nil }
 
 func (s *server) options(project int64) ingest.Options {
-	return ingest.Options{Project: project, Now: time.Now(), Deletions: func() ingest.Deletions {
+	return ingest.Options{Project: project, Now: time.Now().Add(-time.Duration(s.ago.Load())), Deletions: func() ingest.Deletions {
 		return deletions.DeletionsOf(s.registry.Snapshot(), project)
 	}}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 )
 
@@ -101,5 +102,62 @@ func TestRowsOfMerged(t *testing.T) {
 		if !recounted[5] || !recounted[6] {
 			t.Errorf("the cohorts %v are recounted", recounted)
 		}
+	}
+}
+
+// TestErasedAgain: an erasure that is stopped and tried again takes nothing of whoever came back after the first try.
+func TestErasedAgain(t *testing.T) {
+	s := start(t)
+	s.delay = 2 * time.Hour // the test erases by itself
+	s.run(t, noRecount)
+	const (
+		properties = "SELECT DISTINCT toString(properties) AS p FROM person ORDER BY p"
+		marks      = "SELECT count() FROM person WHERE is_deleted"
+	)
+	remove := func(who ingest.Named, ago time.Duration) {
+		t.Helper()
+		s.ago.Store(int64(ago))
+		defer s.ago.Store(0)
+		s.deliver(t, time.Now(), "a", who.DistinctIDs[0], `{"$set":{"plan":"pro"}}`)
+		records, err := s.Delete(t.Context(), deletions.Request{Project: s.project, Who: who, Events: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.registry.HideDeletions(t.Context(), s.project, records, time.Now().Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eraseMarks := func() {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if _, err := s.EraseNow(ctx); err == nil {
+				t.Error("the erasure is finished, although ClickHouse keeps replaced parts for minutes")
+			}
+		}()
+		for deadline := time.Now().Add(time.Minute); s.ask(t, marks)[0] != "[0]"; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the rows that mark persons as deleted are not erased")
+			}
+		}
+		stop()
+		<-ended
+	}
+	remove(ann, time.Hour)
+	eraseMarks()
+	s.deliver(t, time.Now(), "a", "ann", `{"$set":{"plan":"free"}}`)
+	remove(ingest.Named{DistinctIDs: []string{"bob"}}, time.Hour)
+	eraseMarks()
+	for sql, want := range map[string]string{properties: `["{\"plan\":\"free\"}"]`, people: "[1]"} {
+		if diff := cmp.Diff([]string{want}, s.ask(t, sql)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sql, diff)
+		}
+	}
+	remove(ann, 30*time.Minute) // while the first deletion of her is not erased
+	eraseMarks()
+	if got := s.ask(t, "SELECT count() FROM person_distinct_id2"); got[0] != "[0]" {
+		t.Errorf("after all, %s rows name distinct ids", got[0])
 	}
 }

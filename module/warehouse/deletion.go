@@ -3,6 +3,7 @@ package warehouse
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,14 +98,14 @@ func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []st
 	return names, err
 }
 
-// FormerPersons returns the persons that one of the distinct ids has belonged to and that are deleted or became others, with the version of the row that
-// marks each as deleted. One that a distinct id did not make is found as long as ClickHouse has a row that maps the distinct id to it.
-func (w *Warehouse) FormerPersons(ctx context.Context, project int64, names []string) (map[string]uint64, error) {
+// FormerPersons returns the persons that one of the distinct ids has belonged to and that are deleted or became others, with what is earlier than the row
+// that marks each as deleted. One that a distinct id did not make is found as long as ClickHouse has a row that maps the distinct id to it.
+func (w *Warehouse) FormerPersons(ctx context.Context, project int64, names []string) (map[string]Earlier, error) {
 	const sql = "SELECT id, max(version) FROM " + physical.Persons + " WHERE team_id = {project:Int64} AND id IN (" +
 		"SELECT arrayJoin({made:Array(UUID)}) UNION ALL " +
 		"SELECT person_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN {names:Array(String)}" +
 		") GROUP BY id HAVING argMax(is_deleted, version) = 1"
-	former := map[string]uint64{}
+	former := map[string]Earlier{}
 	for names := range slices.Chunk(sorted(names), namesAtOnce) {
 		made := make([]string, len(names))
 		for n, name := range names {
@@ -115,7 +116,7 @@ func (w *Warehouse) FormerPersons(ctx context.Context, project int64, names []st
 			clickhouse.ArrayParam("made", "UUID", made), clickhouse.ArrayParam("names", "String", names),
 		}}, func(cells []clickhouse.Cell) error {
 			version, err := cells[1].Int()
-			former[cells[0].Text()] = uint64(version) //nolint:gosec // versions begin at 0
+			former[cells[0].Text()] = Earlier{Version: uint64(version)} //nolint:gosec // versions begin at 0
 			return err
 		})
 		if err != nil {
@@ -162,36 +163,47 @@ func (w *Warehouse) deleteMembers(ctx context.Context, project int64, persons []
 	return cohorts, nil
 }
 
-// DeletePersonRows hides the rows of persons, and of distinct ids, whose version is below the one given for each. A person that came back since has later
-// versions.
-func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, names map[string]int64) error {
+// Earlier says which rows of a person, or of a distinct id, to delete: those with a lower version that were written by a given time; zero for any time.
+type Earlier struct {
+	Version uint64
+	Written time.Time
+}
+
+// DeletePersonRows hides earlier rows of persons, by their UUIDs, and of distinct ids.
+func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons, names map[string]Earlier) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(persons)), namesAtOnce) {
-		versions := make([]string, len(ids))
-		for n, id := range ids {
-			versions[n] = strconv.FormatUint(persons[id], 10)
-		}
-		err := w.delete(ctx, project, physical.Persons,
-			"id IN {ids:Array(UUID)} AND version < transform(toString(id), {texts:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))",
-			clickhouse.ArrayParam("ids", "UUID", ids), clickhouse.ArrayParam("texts", "String", ids), numbers("versions", "UInt64", versions))
+		err := w.delete(ctx, project, physical.Persons, "id IN {ids:Array(UUID)}"+isEarlier("toString(id)"),
+			append(earlier(persons, ids), clickhouse.ArrayParam("ids", "UUID", ids))...)
 		if err != nil {
 			return err
 		}
 	}
 	for texts := range slices.Chunk(slices.Sorted(maps.Keys(names)), namesAtOnce) {
-		versions := make([]string, len(texts))
-		for n, name := range texts {
-			versions[n] = strconv.FormatInt(names[name], 10)
-		}
 		for _, table := range []string{"person_distinct_id2", physical.Overrides} {
-			err := w.delete(ctx, project, table,
-				"distinct_id IN {names:Array(String)} AND version < transform(distinct_id, {names:Array(String)}, {versions:Array(Int64)}, toInt64(0))",
-				clickhouse.ArrayParam("names", "String", texts), numbers("versions", "Int64", versions))
-			if err != nil {
+			if err := w.delete(ctx, project, table, "distinct_id IN {keys:Array(String)}"+isEarlier("distinct_id"), earlier(names, texts)...); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isEarlier is a condition on rows with a key, for the parameters that earlier returns.
+func isEarlier(key string) string {
+	return " AND version < transform(" + key + ", {keys:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))" +
+		" AND toUnixTimestamp(_timestamp) <= transform(" + key + ", {keys:Array(String)}, {written:Array(UInt32)}, toUInt32(0))"
+}
+
+func earlier(all map[string]Earlier, keys []string) []clickhouse.Param {
+	versions, written := make([]string, len(keys)), make([]string, len(keys))
+	for n, key := range keys {
+		at := int64(math.MaxUint32)
+		if !all[key].Written.IsZero() {
+			at = all[key].Written.Unix()
+		}
+		versions[n], written[n] = strconv.FormatUint(all[key].Version, 10), strconv.FormatInt(at, 10)
+	}
+	return []clickhouse.Param{clickhouse.ArrayParam("keys", "String", keys), numbers("versions", "UInt64", versions), numbers("written", "UInt32", written)}
 }
 
 func numbers(name, typ string, list []string) clickhouse.Param {
