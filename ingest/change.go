@@ -32,7 +32,7 @@ var (
 // After any other error than those above, the change may have been written.
 func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Report, error) {
 	options.Captured = true
-	if err := options.check(); err != nil {
+	if err := options.begin(); err != nil {
 		return Report{}, err
 	}
 	state := i.project(options.Project)

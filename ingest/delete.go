@@ -58,7 +58,7 @@ type Late struct {
 //
 // If it is interrupted, the persons may or may not be hidden; deleting them again completes it. Options.Turn and Options.Enter are for the whole deletion.
 func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
-	if err := options.check(); err != nil {
+	if err := options.begin(); err != nil {
 		return err
 	}
 	state := i.project(options.Project)
@@ -87,6 +87,10 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 // complete finishes what an earlier batch left, and forgets which events ClickHouse refused, because their keys contain distinct ids.
 func (s *session) complete(ctx context.Context, state *projectState) error {
 	s.refusals = state.refused
+	s.stamp()
+	if err := s.loadGroupTypes(ctx); err != nil { // see writeNow
+		return err
+	}
 	s.lookAtDeletions()
 	if state.changed.Swap(false) || !state.settled {
 		if state.seen != nil {

@@ -53,7 +53,7 @@ func (i *Ingester) AwaitBatch(ctx context.Context, options Options) error {
 // captured takes the turn of a project's deliveries and holds it until done is called.
 func (i *Ingester) captured(ctx context.Context, options Options) (p *projectState, s *session, done func(), err error) {
 	options.Captured = true
-	if err := options.check(); err != nil {
+	if err := options.begin(); err != nil {
 		return nil, nil, nil, err
 	}
 	p = i.project(options.Project)

@@ -355,13 +355,14 @@ var groupColumns = []string{"group_type_index", "group_key", "created_at", "grou
 // rows returns the rows of the changed groups. The newest row of a group is the one with the latest _timestamp, so each row gets a later one than the last.
 func (g *groups) rows() []row {
 	var rows []row
+	step := tick(g.store.layout["groups"]["_timestamp"])
 	for id, one := range g.known {
 		if !one.changed {
 			continue
 		}
-		stamp := g.store.now.Truncate(time.Microsecond)
+		stamp := g.store.now.Truncate(step)
 		if !stamp.After(one.stamp) {
-			stamp = one.stamp.Add(tick(g.store.layout["groups"]["_timestamp"]))
+			stamp = one.stamp.Add(step)
 		}
 		one.stamp = stamp
 		if one.createdAt.IsZero() {

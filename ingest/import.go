@@ -14,7 +14,7 @@ import (
 //
 // Imports into one project wait for each other. The report is valid even with an error: it says what was done before.
 func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Report, error) {
-	if err := options.check(); err != nil {
+	if err := options.begin(); err != nil {
 		return Report{}, err
 	}
 	state := i.project(options.Project)

@@ -57,6 +57,8 @@ type Options struct {
 	Deletions func() Deletions
 	// Read, count and look up, but write nothing. What the records say is remembered as if it were written, for as long as people are remembered between batches.
 	DryRun bool
+
+	began time.Time // when the call with these options began
 	// Called after each batch of an import with the report so far, without types and group types.
 	Progress func(Report)
 	// Called before each batch, once no other batch of the project is being written here; done is called after the batch is written. Default: batches wait
@@ -164,7 +166,9 @@ func New(client *clickhouse.Client) *Ingester {
 	return i
 }
 
-func (o *Options) check() error {
+// begin checks the options of a call that begins now.
+func (o *Options) begin() error {
+	o.began = time.Now()
 	if o.Project <= 0 {
 		return fmt.Errorf("BUG: records without a project: %d", o.Project)
 	}

@@ -253,11 +253,23 @@ func (s *session) resume(ctx context.Context) error {
 				return err
 			}
 		}
+		s.restamp(&b)
 		if err := s.insert(ctx, b); err != nil {
 			return fmt.Errorf("completing an unfinished batch: %w", err)
 		}
 	}
 	return s.keep(ctx, nil)
+}
+
+// restamp makes rows of an unfinished batch say that they are written now. Those of groups keep their time, which is their version.
+func (s *session) restamp(b *block) {
+	at := slices.Index(b.columns, "_timestamp")
+	if at < 0 || b.table == "groups" {
+		return
+	}
+	for _, row := range b.rows {
+		row.values[at] = s.store.written
+	}
 }
 
 // keep keeps the blocks that are about to be written, with the refusals.

@@ -158,6 +158,10 @@ func (p *projectState) writeNow(ctx context.Context, s *session, write func(cont
 		defer func() { p.filter.Store(p.seen.bytes()) }()
 	}
 	p.used.Store(time.Now().Unix())
+	s.stamp()
+	if err := s.loadGroupTypes(ctx); err != nil { // it also reads what other servers have written, such as deletions
+		return err
+	}
 	s.lookAtDeletions()
 	if !p.settled {
 		if p.seen != nil {
@@ -171,9 +175,6 @@ func (p *projectState) writeNow(ctx context.Context, s *session, write func(cont
 	if p.last != s {
 		s.forget()
 		s.people.fresh.forget()
-	}
-	if err := s.loadGroupTypes(ctx); err != nil {
-		return err
 	}
 	if err := s.beginValues(ctx, p); err != nil {
 		return err

@@ -52,11 +52,14 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 // begin starts a report with other options. What is known about people and groups is kept.
 func (s *session) begin(options Options) {
 	s.options, s.report, s.refused = options, Report{}, map[int]bool{}
-	s.store.now = options.Now
+	s.store.now, s.store.written = options.Now, options.Now
 	s.people.captured = options.Captured
 	s.types = newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes)
 	s.groups.begin(options.GroupTypes)
 }
+
+// stamp makes the rows of a batch say that they are written now, which may be long after the call began.
+func (s *session) stamp() { s.store.written = s.options.Now.Add(time.Since(s.options.began)) }
 
 // end drops what only the report needed: it may be large, and the session may be idle from now on.
 func (s *session) end() {

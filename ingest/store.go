@@ -16,7 +16,8 @@ import (
 type store struct {
 	client  *clickhouse.Client
 	project int64
-	now     time.Time        // of the import
+	now     time.Time        // of the import, or of the delivery
+	written time.Time        // when the batch began: cohorts that are filled meanwhile look for merges since
 	epoch   int64            // see Deletions
 	layout  map[string]table // by name
 	// Shared by the deliveries; nil for an import.

@@ -25,7 +25,7 @@ type row struct {
 
 // row makes a row that begins with the columns that all tables have.
 func (s *store) row(line int, key string, values ...any) row {
-	return row{line, key, append([]any{s.project, s.now, uint64(0)}, values...)}
+	return row{line, key, append([]any{s.project, s.written, uint64(0)}, values...)}
 }
 
 // block is rows for one table.
@@ -98,7 +98,7 @@ func (s *session) eventRow(e *event, p eventPerson, groups [physical.GroupTypes]
 		}
 	}
 	values := make([]any, 0, 3+len(eventColumns))
-	values = append(values, s.store.project, s.store.now, uint64(0),
+	values = append(values, s.store.project, s.store.written, uint64(0),
 		e.UUID, e.Event, e.Properties.JSON(), e.Timestamp, e.DistinctID, e.Elements, s.arrival(e.Record), p.id, createdAt,
 		properties, p.mode, session, window)
 	out := eventRow{person: p}
