@@ -90,7 +90,9 @@ func (s *session) memberRows(ctx context.Context) ([]row, error) {
 	var rows []row
 	for m, line := range wanted {
 		id := memberUUID(s.options.Project, m)
-		rows = append(rows, s.store.row(line, id.String(), id, m.person, m.cohort))
+		// Whoever was taken out of the cohort since is put back by rows that ClickHouse does not take for those of an earlier batch.
+		key := id.String() + " " + strconv.FormatInt(s.store.written.UnixNano(), 10)
+		rows = append(rows, s.store.row(line, key, id, m.person, m.cohort))
 	}
 	return sorted(rows), nil
 }

@@ -1,15 +1,21 @@
 package ingest_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // membersToday are the members of cohorts by all their distinct ids; storedMembers counts the rows behind them.
@@ -74,6 +80,75 @@ func TestImportCohorts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestImportCohortsAgain: whoever was taken out of a cohort is put back by the line that put them there first.
+func TestImportCohortsAgain(t *testing.T) {
+	c := client(t)
+	options := ingest.Options{Project: project(), Cohorts: []int64{5}}
+	load(t, c, options, `{"type":"person","distinct_ids":["x"]}`)
+	for range 2 {
+		load(t, c, options, `{"type":"cohort","cohort_id":5,"distinct_ids":["x"]}`)
+		if diff := cmp.Diff([]string{`[5, "x"]`}, ask(t, c, options.Project, membersToday)); diff != "" {
+			t.Errorf("members (-want +got):\n%s", diff)
+		}
+		if err := c.Delete(t.Context(), clickhouse.Deletion{Table: physical.StaticMembers, Project: options.Project, Where: "cohort_id = 5"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTimeOfBatches: rows say when their batch was written. Who fills a cohort looks for the persons that were merged meanwhile, even by a long import.
+func TestTimeOfBatches(t *testing.T) {
+	c := client(t)
+	i := ingest.New(c)
+	i.Batches(1, 100)
+	i.Before(func(string) error {
+		time.Sleep(5 * time.Millisecond)
+		return nil
+	})
+	options := ingest.Options{Project: project(), Now: now}
+	if _, err := i.Import(t.Context(), options, ingesttest.Lines(`{"type":"person","distinct_ids":["x"]}`, `{"type":"person","distinct_ids":["y"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	const apart = "SELECT max(_timestamp) >= min(_timestamp) + toIntervalMillisecond(5) FROM person"
+	if got := ask(t, c, options.Project, apart); got[0] != "[1]" {
+		t.Error("two batches have the same time")
+	}
+}
+
+// TestTimeAfterWaiting: the rows of an import that waited for another one do not say that they were written before that.
+func TestTimeAfterWaiting(t *testing.T) {
+	const wait = 100 * time.Millisecond
+	i := ingest.New(client(t))
+	var first sync.Once
+	writing := make(chan struct{})
+	i.Before(func(string) error {
+		first.Do(func() {
+			close(writing)
+			time.Sleep(wait)
+		})
+		return nil
+	})
+	options := ingest.Options{Project: project(), Now: now}
+	add := func(name string) error {
+		_, err := i.Import(t.Context(), options, ingesttest.Lines(fmt.Sprintf(`{"type":"person","distinct_ids":[%q]}`, name)))
+		return err
+	}
+	one := make(chan error, 1)
+	go func() { one <- add("x") }()
+	select {
+	case <-writing:
+	case err := <-one:
+		t.Fatalf("the first import ended early: %v", err)
+	}
+	if err := errors.Join(add("y"), <-one); err != nil {
+		t.Fatal(err)
+	}
+	const late = "SELECT max(_timestamp) >= fromUnixTimestamp64Micro(%d) FROM person"
+	if got := ask(t, client(t), options.Project, fmt.Sprintf(late, now.Add(wait/2).UnixMicro())); got[0] != "[1]" {
+		t.Error("the import that waited has the time at which it was called")
 	}
 }
 
