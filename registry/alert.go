@@ -364,21 +364,20 @@ func (t *tx) removeAlertsOf(p *projectState, insight int64) {
 type CheckedAlert struct {
 	AlertCheck
 
-	Changes     uint64 // those of the alert that was checked
 	NextCheckAt time.Time
 	Disable     bool // it can't be checked until its author has changed it
 	// Body is the message to send about it; nil for none.
 	Body json.RawMessage
 }
 
-// RecordAlertCheck records what a check found, together with the message to send, and reports whether the check counts. It does not if the alert was updated or
-// deleted in the meantime; then nothing changes.
-func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
+// RecordAlertCheck records what a check of an alert found, together with the message to send, and reports whether the check counts. It does not if the alert
+// was updated, deleted or checked in the meantime; then nothing changes.
+func (r *Registry) RecordAlertCheck(ctx context.Context, checked *Alert, found CheckedAlert) (bool, error) {
 	if len(found.Body) > MaxDeliveryBody {
 		return false, fmt.Errorf("recording a check of an alert: its message has %d bytes; the limit is %d", len(found.Body), MaxDeliveryBody)
 	}
 	found.At, found.Error = moment(found.At), shortened(found.Error)
-	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {
+	return r.settleAlert(ctx, checked, func(t *tx, a *Alert) {
 		a.State, a.SnoozedUntil, a.LastCheckedAt, a.LastValue = found.State, time.Time{}, found.At, found.Value
 		a.NextCheckAt = moment(found.NextCheckAt)
 		a.Enabled = a.Enabled && !found.Disable
@@ -394,8 +393,8 @@ func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id strin
 }
 
 // PostponeAlert sets the next check of an alert that was due but was not checked, and reports whether that counts, like RecordAlertCheck.
-func (r *Registry) PostponeAlert(ctx context.Context, project int64, id string, changes uint64, next time.Time) (bool, error) {
-	return r.settleAlert(ctx, project, id, changes, func(_ *tx, a *Alert) { a.NextCheckAt = moment(next) })
+func (r *Registry) PostponeAlert(ctx context.Context, due *Alert, next time.Time) (bool, error) {
+	return r.settleAlert(ctx, due, func(_ *tx, a *Alert) { a.NextCheckAt = moment(next) })
 }
 
 // AskAlertCheck makes an alert due now. An unknown alert is ErrNotFound.
@@ -441,10 +440,11 @@ func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delive
 	return err
 }
 
-// settleAlert writes what was found about an alert, unless the alert was updated or deleted since.
-func (r *Registry) settleAlert(ctx context.Context, project int64, id string, changes uint64, settle func(*tx, *Alert)) (bool, error) {
-	_, err := r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
-		if a.Changes != changes || !a.Enabled {
+// settleAlert writes what was found about an alert, unless the alert was updated, deleted or checked since. A server that loses its lock may check an alert
+// that another one checks too: the first to finish counts.
+func (r *Registry) settleAlert(ctx context.Context, seen *Alert, settle func(*tx, *Alert)) (bool, error) {
+	_, err := r.changeAlert(ctx, seen.Project, seen.ID, func(t *tx, a *Alert) error {
+		if a.Changes != seen.Changes || !a.NextCheckAt.Equal(seen.NextCheckAt) || !a.Enabled {
 			return errSuperseded
 		}
 		settle(t, a)

@@ -91,7 +91,7 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 	}
 	if until.After(now) {
 		c.metrics.checks.WithLabelValues(skipped).Inc()
-		_, err := c.Registry.PostponeAlert(c.open, a.Project, a.ID, a.Changes, until)
+		_, err := c.Registry.PostponeAlert(c.open, a, until)
 		return err
 	}
 	rule, err := ReadRule(a, queryOf(snap, a))
@@ -104,8 +104,8 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 		return err
 	}
 	found := registry.CheckedAlert{
-		AlertCheck: registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now.UTC().Truncate(time.Microsecond), State: registry.AlertNotFiring, Value: finite(out.Value)},
-		Changes:    a.Changes, NextCheckAt: NextCheck(a, now, zone), Disable: disable,
+		AlertCheck:  registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now.UTC().Truncate(time.Microsecond), State: registry.AlertNotFiring, Value: finite(out.Value)},
+		NextCheckAt: NextCheck(a, now, zone), Disable: disable,
 	}
 	if again := now.Add(tryAgain); execution.StaleIsBetter(err) && again.Before(found.NextCheckAt) {
 		found.NextCheckAt = again
@@ -146,7 +146,7 @@ func (c *Checker) compare(snap *registry.Snapshot, a *registry.Alert, r *Rule, n
 
 // record records the outcome of a check, counts it and logs it.
 func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failure error) error {
-	counts, err := c.Registry.RecordAlertCheck(context.WithoutCancel(c.open), a.Project, a.ID, *found)
+	counts, err := c.Registry.RecordAlertCheck(context.WithoutCancel(c.open), a, *found)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "alert_checks_total",
-			Help: "Checks of alerts, by result: firing, not_firing, errored, skipped on a weekend or in quiet hours, superseded by a change of the alert, or postponed by an outage.",
+			Help: "Checks of alerts, by result: firing, not_firing, errored, skipped on a weekend or in quiet hours, superseded by a change of the alert or another check, or postponed by an outage.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "alert_check_seconds", Help: "How long alerts waited for the numbers of their insights.",

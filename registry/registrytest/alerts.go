@@ -67,15 +67,18 @@ func (p pair) alertChecks(a *registry.Alert) {
 	p.Helper()
 	ctx := p.Context()
 	found := registry.CheckedAlert{
-		AlertCheck: registry.AlertCheck{ID: "00000000-0000-7000-8000-000000000001", At: at, State: registry.AlertFiring, Value: new(2.5)},
-		Changes:    a.Changes, NextCheckAt: at.Add(time.Hour), Body: json.RawMessage(`{"n":1}`),
+		AlertCheck:  registry.AlertCheck{ID: "00000000-0000-7000-8000-000000000001", At: at, State: registry.AlertFiring, Value: new(2.5)},
+		NextCheckAt: at.Add(time.Hour), Body: json.RawMessage(`{"n":1}`),
 	}
-	if counts := must(p.RecordAlertCheck(ctx, a.Project, a.ID, found))(p.T); !counts {
+	if counts := must(p.RecordAlertCheck(ctx, a, found))(p.T); !counts {
 		p.Error("a check was not recorded")
 	}
-	late := found
+	if counts := must(p.RecordAlertCheck(ctx, a, found))(p.T); counts {
+		p.Error("a check of an alert that was checked since was recorded")
+	}
+	late := *p.Snapshot().Alert(a.Project, a.ID)
 	late.Changes++
-	if counts := must(p.RecordAlertCheck(ctx, a.Project, a.ID, late))(p.T); counts {
+	if counts := must(p.RecordAlertCheck(ctx, &late, found))(p.T); counts {
 		p.Error("a check of an alert that was changed was recorded")
 	}
 	fired := p.settled()[0].Alerts[1]
@@ -99,12 +102,12 @@ func (p pair) alertChecks(a *registry.Alert) {
 	same(p.exam, "checks", []registry.AlertCheck{check}, must(p.other.AlertChecks(ctx, a.Project, a.ID, time.Time{}))(p.T))
 	long := found
 	long.Body = json.RawMessage(`"` + strings.Repeat("x", registry.MaxDeliveryBody-1) + `"`)
-	if _, err := p.RecordAlertCheck(ctx, a.Project, a.ID, long); err == nil {
+	if _, err := p.RecordAlertCheck(ctx, &late, long); err == nil {
 		p.Error("a message that is too long was recorded")
 	}
 	for n := range registry.MaxDeliveries + 2 {
 		found.ID, found.Body = fmt.Sprintf("00000000-0000-7000-8000-0000000001%02d", n), json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))
-		must(p.RecordAlertCheck(ctx, a.Project, a.ID, found))(p.T)
+		must(p.RecordAlertCheck(ctx, p.Snapshot().Alert(a.Project, a.ID), found))(p.T)
 	}
 	many := p.settled()[0].Alerts[1].Deliveries
 	same(p.exam, "the messages that wait", []any{registry.MaxDeliveries, `{"n":2}`}, []any{len(many), string(many[0].Body)})
@@ -117,8 +120,8 @@ func (p pair) alertStates(a *registry.Alert) {
 	fire := func() {
 		p.Helper()
 		a = p.Snapshot().Alert(a.Project, a.ID)
-		found := registry.CheckedAlert{AlertCheck: registry.AlertCheck{ID: "00000000-0000-7000-8000-000000000002", At: at, State: registry.AlertFiring}, Changes: a.Changes, NextCheckAt: at.Add(time.Hour)}
-		if counts := must(p.RecordAlertCheck(ctx, a.Project, a.ID, found))(p.T); !counts {
+		found := registry.CheckedAlert{AlertCheck: registry.AlertCheck{ID: "00000000-0000-7000-8000-000000000002", At: at, State: registry.AlertFiring}, NextCheckAt: at.Add(time.Hour)}
+		if counts := must(p.RecordAlertCheck(ctx, a, found))(p.T); !counts {
 			p.Error("a check was not recorded")
 		}
 	}
@@ -152,8 +155,7 @@ func (p pair) alertStates(a *registry.Alert) {
 		got := update(tt.f)
 		same(p.exam, tt.name, []any{tt.state, tt.next, now}, []any{got.State, got.NextCheckAt, got.ChangedAt})
 	}
-	found := registry.CheckedAlert{Changes: p.Snapshot().Alert(a.Project, a.ID).Changes}
-	if counts := must(p.RecordAlertCheck(ctx, a.Project, a.ID, found))(p.T); counts {
+	if counts := must(p.RecordAlertCheck(ctx, p.Snapshot().Alert(a.Project, a.ID), registry.CheckedAlert{}))(p.T); counts {
 		p.Error("a check of a disabled alert was recorded")
 	}
 	checks := must(p.AlertChecks(ctx, a.Project, a.ID, at.Add(time.Second)))(p.T)
@@ -245,7 +247,7 @@ func (p pair) alertsOfInsight(insight int64, alert string) {
 	shown("a trend again", false)
 	last := must(p.CreateAlert(ctx, 1, alertOn(insight, "last"), "key", at))(p.T)
 	found := registry.CheckedAlert{AlertCheck: registry.AlertCheck{ID: "00000000-0000-7000-8000-000000000003", At: at}}
-	must(p.RecordAlertCheck(ctx, 1, last.ID, found))(p.T)
+	must(p.RecordAlertCheck(ctx, last, found))(p.T)
 	change(registry.InsightFields{Deleted: registry.To(true)})
 	must(p.Purge(ctx, 1, at))(p.T)
 	p.settled()
