@@ -2,6 +2,7 @@ package module
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
@@ -60,4 +61,13 @@ func (rt *runtime) restoring(b *backups.Backups) error {
 		return r
 	}
 	return nil
+}
+
+// restored returns an error while a backup is being restored and after an interrupted restore: events that waited in it may not be in the log yet.
+func restored(dataDir string) error {
+	r, err := backups.BrokenOff(dataDir)
+	if err == nil && r != nil {
+		err = errors.New("erasing waits for the end of the restore of a backup")
+	}
+	return err
 }

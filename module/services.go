@@ -49,6 +49,7 @@ func (a *App) openAlerts(rt *runtime, key string) (*alerts.Checker, error) {
 
 // openDeleter takes a share of the deleter of people.
 func (a *App) openDeleter(rt *runtime, key string) (*deletions.Deleter, error) {
+	dir := a.DataDir
 	return keep(a, key, func() (*deletions.Deleter, func() error, error) {
 		d := deletions.New(deletions.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("deletions"),
@@ -57,9 +58,14 @@ func (a *App) openDeleter(rt *runtime, key string) (*deletions.Deleter, error) {
 				rt.Cache.Erase(project, before)
 				rt.Runs.Erase(project, before)
 			},
-			Recount:       rt.intake.Recount,
-			EraseCaptured: rt.capturing.erase,
-			EraseImports:  rt.imports.service.EraseReasons,
+			Recount: rt.intake.Recount,
+			EraseCaptured: func(ctx context.Context, shard string, gone func(int64, string) bool) error {
+				if err := restored(dir); err != nil {
+					return err
+				}
+				return rt.capturing.erase(ctx, shard, gone)
+			},
+			EraseImports: rt.imports.service.EraseReasons,
 		})
 		return d, d.Close, nil
 	})
@@ -67,6 +73,7 @@ func (a *App) openDeleter(rt *runtime, key string) (*deletions.Deleter, error) {
 
 // openKeeper takes a share of what removes old events and deleted projects.
 func (a *App) openKeeper(rt *runtime, key string) (*upkeep.Keeper, error) {
+	dir := a.DataDir
 	return keep(a, key, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("upkeep"),
@@ -76,6 +83,9 @@ func (a *App) openKeeper(rt *runtime, key string) (*upkeep.Keeper, error) {
 			},
 			Forget: rt.forgetProject, ForgetEndpoint: rt.forget, EraseImports: rt.imports.service.Forget,
 			EraseCaptured: func(ctx context.Context, shard string) error {
+				if err := restored(dir); err != nil {
+					return err
+				}
 				return rt.capturing.eraseProjects(ctx, shard, func(project int64) bool { return rt.registry.Snapshot().Removal(project) != nil })
 			},
 		})

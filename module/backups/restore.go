@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/backup"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -38,6 +40,8 @@ type BrokenOffError struct {
 const (
 	markerFile    = "restore.json"
 	scratchFolder = "restore"
+	// fullPause is how often to look whether a full log has room again.
+	fullPause = 100 * time.Millisecond
 )
 
 // Error says how to continue.
@@ -154,6 +158,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	release = sync.OnceFunc(release)
 	defer release()
 	if err := r.checkAgain(ctx); err != nil {
 		return err
@@ -183,6 +188,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.Restored(ctx); err != nil {
 		return err
 	}
+	release() // what waits may be more than the log has room for, until it is delivered
 	if err := r.deliverAgain(ctx, filepath.Join(scratch, journalFolder)); err != nil {
 		return err
 	}
@@ -464,7 +470,7 @@ func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
 			break
 		}
 		for _, e := range next.Entries {
-			if err := r.Journal.Append(ctx, e); err != nil {
+			if err := r.append(ctx, e); err != nil {
 				return fmt.Errorf("restoring events that waited: %w", err)
 			}
 			last = e.ID
@@ -474,6 +480,19 @@ func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
 		}
 	}
 	return r.Journal.AddAside(ctx, copied)
+}
+
+// append appends an entry to the log of this server, when there is room for it.
+func (r *restore) append(ctx context.Context, e journal.Entry) error {
+	for {
+		err := r.Journal.Append(ctx, e)
+		if !errors.Is(err, journal.ErrFull) {
+			return err
+		}
+		if err := pause.For(ctx, fullPause); err != nil {
+			return err
+		}
+	}
 }
 
 // makeNew creates a folder, which must not exist.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -441,5 +442,61 @@ func TestDamagedWaitingEvents(t *testing.T) {
 				t.Errorf("after it, %d events wait, and %d files are set aside", got.Events, got.Aside)
 			}
 		})
+	}
+}
+
+// TestMoreWaitsThanThereIsRoom: a restore of more waiting events than the server's log has room for goes on as they are delivered.
+func TestMoreWaitsThanThereIsRoom(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	large := make([]byte, 600<<10) // two exceed the room of a log
+	_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+	wait := func(b *backups.Backups) {
+		t.Helper()
+		if err := b.Journal.Append(ctx, journal.Entry{Project: 1, Arrived: time.Now(), Events: 1, Data: large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "backups")
+	from, to := start(t), start(t)
+	create(t, from, "backed up")
+	wait(from)
+	if _, err := from.Create(ctx, adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	wait(to)
+	full, restored := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var once sync.Once
+		_, err := to.Restore(ctx, adminapi.OldBackups{Folder: folder}, func(doing string, _, _ int64) {
+			if strings.Contains(doing, "waited") {
+				once.Do(func() { close(full) })
+			}
+		})
+		restored <- err
+	}()
+	select {
+	case <-full:
+	case err := <-restored:
+		t.Fatalf("the restore ended early: %v", err)
+	}
+	select {
+	case err := <-restored:
+		t.Fatalf("the restore of more than there is room for ended: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	release, _, err := to.Shards.Main().Hold(ctx, nil) // as a delivery would write
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := to.Journal.Forget(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-restored; err != nil {
+		t.Fatal(err)
+	}
+	if got := to.Journal.Stats(); got.Events != 1 {
+		t.Errorf("after it, %d events wait, want that of the backup", got.Events)
 	}
 }
