@@ -36,6 +36,7 @@ type orders struct {
 	MaxQueries int    `json:"max_queries"`
 	// As in [Config].
 	StuckTimeout time.Duration `json:"stuck_timeout"`
+	StopTimeout  time.Duration `json:"stop_timeout"`
 }
 
 // status is what the child sends to the parent, once.
@@ -46,7 +47,7 @@ type status struct {
 }
 
 // ChildMain is the main function of the child process that [Start] runs. Its arguments are --data-dir and
-// --library. It returns on SIGTERM or when the parent has exited; the process must exit then.
+// --library. It returns when the parent has stopped it or exited; the process must exit then.
 func ChildMain(args []string) error {
 	flags := flag.NewFlagSet(Subcommand, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is returned
@@ -97,14 +98,14 @@ func serveChild(control *os.File, dataDir, library string, ready func(version st
 	}
 
 	yieldToParent()
-	// Only the parent stops the child: it gets the same Ctrl-C from a terminal.
-	signal.Ignore(os.Interrupt, syscall.SIGHUP)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	// Only the parent stops the child, when it has ended its own work: a terminal sends Ctrl-C to both, and systemd SIGTERM.
+	signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, control) // returns when the parent exits
+		_, _ = io.Copy(io.Discard, control) // returns when the parent closes it or exits
 		stop()
-		time.AfterFunc(10*time.Second, func() { os.Exit(1) })
+		time.AfterFunc(o.StopTimeout+time.Second, func() { os.Exit(1) }) // the parent kills it before, unless it has exited
 	}()
 	return serve(ctx, serveConfig{
 		DataDir:    dataDir,

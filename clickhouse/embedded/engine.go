@@ -63,7 +63,7 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 		log:      log,
 		listener: listener,
 		socket:   socket,
-		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries, StuckTimeout: cfg.StuckTimeout},
+		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries, StuckTimeout: cfg.StuckTimeout, StopTimeout: cfg.StopTimeout},
 		done:     make(chan struct{}),
 	}
 	dsn := url.URL{
@@ -349,10 +349,10 @@ func (c *child) start() error {
 	return <-started
 }
 
-// stop terminates the process, and kills it after the timeout. It returns when the process has exited.
+// stop asks the process to exit, and kills it after the timeout. It returns when the process has exited.
 func (c *child) stop(timeout time.Duration) error {
 	if timeout > 0 {
-		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
+		_ = c.control.Close() // it may be closed
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
 		select {

@@ -275,6 +275,24 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestSignals: signals that a terminal or systemd sends to the whole server do not end the child, which the parent still needs.
+func TestSignals(t *testing.T) {
+	e := start(t, config(t.TempDir()), zap.NewNop())
+	c := connect(t, e)
+	pid := e.PID()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		embeddedtest.Signal(t, e, signal)
+	}
+	for begun := time.Now(); time.Since(begun) < time.Second; time.Sleep(20 * time.Millisecond) {
+		if n, err := ask[uint8](c, t.Context(), "SELECT 1"); err != nil || n != 1 {
+			t.Fatalf("after the signals: %d, %v", n, err)
+		}
+	}
+	if e.PID() != pid {
+		t.Errorf("after the signals the child is %d, before %d", e.PID(), pid)
+	}
+}
+
 // TestDown prevents the child from restarting. Queries must fail at once.
 func TestDown(t *testing.T) {
 	dir := t.TempDir()

@@ -71,7 +71,7 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 			if misses == watchMisses {
 				e.log.Error("the embedded engine hangs; killing it", zap.Int("pid", c.cmd.Process.Pid),
 					zap.Duration("silent_for", time.Duration(misses)*e.cfg.WatchInterval))
-				_ = c.stop(termTimeout) // supervise notices its end
+				_ = c.stop(hungTimeout) // supervise notices its end
 				return
 			}
 			continue
@@ -84,8 +84,8 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 	}
 }
 
-// termTimeout is how long a hung child may take to end after SIGTERM.
-const termTimeout = 2 * time.Second
+// hungTimeout is how long a hung child may take to exit.
+const hungTimeout = 2 * time.Second
 
 // ask reads the row. The answer is empty, or an error of the engine.
 func (e *Engine) ask(ctx context.Context, client *http.Client) (answer string, err error) {
