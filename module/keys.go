@@ -3,6 +3,8 @@ package module
 import (
 	"fmt"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
 // A share is kept over a reload if its key stays the same, and replaced otherwise. The first word of a key names the share in logs. A key that contains
@@ -51,12 +53,16 @@ type keys struct {
 
 func (a *App) baseKeys() baseKeys {
 	registry := fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
+	library, err := embedded.LibraryPath(a.EngineLibrary)
+	if err != nil {
+		library = a.EngineLibrary // starting the engine reports the error
+	}
 	return baseKeys{
 		sharedlog: "sharedlog " + a.DataDir,
 		folder:    "folder " + a.DataDir,
 		capture:   "capture " + a.DataDir,
 		gate:      "gate " + a.DataDir,
-		engine:    fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary),
+		engine:    fmt.Sprintf("engine %s %s", a.DataDir, library),
 		registry:  registry,
 		common:    "common " + registry,
 		signin:    "signin " + registry,

@@ -33,7 +33,7 @@ import (
 // stores hold the data that a config names, and share out the access to them.
 type stores struct {
 	folder   *datafolder.Folder
-	engine   *embedded.Engine // nil with a ClickHouse server
+	engine   *engine // nil with a ClickHouse server
 	registry *registry.Registry
 	source   string // see execution.Peering
 	fleet    *fleet // nil if the registry belongs to this server alone

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admin"
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -32,7 +31,7 @@ type runtime struct {
 	*execution.Executor
 
 	registry *registry.Registry
-	engine   *embedded.Engine // nil with a ClickHouse server
+	engine   *engine // nil with a ClickHouse server
 	plans    *cache.Memo[*result.Plan]
 	tokens   *api.Tokens
 	probe    *probe

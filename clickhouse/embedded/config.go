@@ -116,18 +116,23 @@ func LibraryVersion(ctx context.Context, cfg Config, log *zap.Logger) (version s
 	return engine.Version(), engine.Close()
 }
 
-// findLibrary returns the absolute path of the library to load, or an error that says how to get it.
-func findLibrary(path string) (string, error) {
-	if path == "" {
-		def, err := DefaultLibrary()
-		if err != nil {
-			return "", err
-		}
-		path = def
+// LibraryPath returns the absolute path of the library that an engine with this Config.Library loads. There may be none.
+func LibraryPath(configured string) (string, error) {
+	if configured == "" {
+		return DefaultLibrary()
 	}
-	abs, err := filepath.Abs(path)
+	abs, err := filepath.Abs(configured)
 	if err != nil {
 		return "", fmt.Errorf("finding the engine's library: %w", err)
+	}
+	return abs, nil
+}
+
+// findLibrary is LibraryPath for a library that has to be there; the error says how to get it.
+func findLibrary(configured string) (string, error) {
+	abs, err := LibraryPath(configured)
+	if err != nil {
+		return "", err
 	}
 	if _, err := os.Stat(abs); err != nil {
 		if errors.Is(err, os.ErrNotExist) {

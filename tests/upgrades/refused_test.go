@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -133,6 +134,54 @@ func TestFolderOfAnotherServer(t *testing.T) {
 	}
 	if err := first.Reload(); err != nil {
 		t.Errorf("the first server reloads: %v", err)
+	}
+}
+
+// TestEngineLibrary: a reload does not need the library's file, and records the one that the running engine was started from. It can't change the library.
+func TestEngineLibrary(t *testing.T) {
+	library, err := embedded.DefaultLibrary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "libchdb.so")
+	if err := os.Symlink(library, link); err != nil {
+		t.Fatal(err)
+	}
+	s := harness.Start(t, "engine_library "+link)
+	reload := func(config string) error {
+		t.Helper()
+		if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return s.Reload()
+	}
+	recorded := func() string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(s.Folder, "data", "version.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before, own := recorded(), s.Config("")
+	other := strings.ReplaceAll(own, link, library)
+	if err := reload(other); err == nil || !strings.Contains(err.Error(), "engine_library can't be changed by a reload") {
+		t.Errorf("a reload with another library: %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := reload(s.Config("respond /without ok")); err != nil {
+		t.Errorf("a reload without the library's file: %v", err)
+	}
+	if err := os.WriteFile(link, []byte("another release"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := reload(own); err != nil {
+		t.Errorf("a reload with another file in its place: %v", err)
+	}
+	if diff := cmp.Diff(before, recorded()); diff != "" {
+		t.Errorf("version.json (-want +got):\n%s", diff)
 	}
 }
 
