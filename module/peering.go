@@ -6,8 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"os"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,10 +123,35 @@ func (a *App) openFleet(reg *registry.Registry, key, source string) (*fleet, err
 // same address shows that the process has ended.
 var processIdentity = sync.OnceValues(peers.NewIdentity)
 
+// programDigest is the SHA-256 of this process's program, in hexadecimal.
+var programDigest = sync.OnceValues(func() (string, error) {
+	path := "/proc/self/exe" // also if the file was replaced since
+	if goruntime.GOOS != "linux" {
+		var err error
+		if path, err = os.Executable(); err != nil {
+			return "", err
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, file.Close())
+})
+
 // source returns a digest of what results depend on besides the registry: where the rows are, and the build of the program.
 func (a *App) source() (string, error) {
 	build := buildinfo.Read()
 	of := []string{build.Version, build.Commit}
+	if !build.Exact() && a.peersConfig().Listen != "" {
+		program, err := programDigest()
+		if err != nil {
+			return "", fmt.Errorf("reading the program, to tell its build from those of other nodes: %w", err)
+		}
+		of = append(of, program)
+	}
 	if a.ClickHouse == "" {
 		of = append(of, "embedded", pagecursor.Process()) // nobody else has these rows
 	}

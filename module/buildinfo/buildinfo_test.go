@@ -23,9 +23,27 @@ func TestOfBuilds(t *testing.T) {
 			Deps:     []*debug.Module{{Path: "example.com/other", Version: "v8"}, {Path: modulePath, Version: "v1.2.3"}},
 			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "of another checkout"}},
 		}, Info{Version: "v1.2.3"}},
+		"a build from a folder": {&debug.BuildInfo{
+			Main: debug.Module{Path: "caddy"},
+			Deps: []*debug.Module{{Path: modulePath, Version: "v0.0.0-00010101000000-000000000000", Replace: &debug.Module{Path: "../module"}}},
+		}, Info{Version: "v0.0.0"}},
 	} {
 		if diff := cmp.Diff(tt.want, Of(tt.info)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestExact(t *testing.T) {
+	for info, want := range map[Info]bool{
+		{Version: "v1.2.3"}:                                      true,
+		{Version: "(devel)", Commit: "abc"}:                      true,
+		{Version: "v1.2.3+dirty", Commit: "abc", Modified: true}: false,
+		{Version: "(devel)"}:                                     false,
+		{Version: "v0.0.0"}:                                      false,
+	} {
+		if got := info.Exact(); got != want {
+			t.Errorf("%+v: %t, want %t", info, got, want)
 		}
 	}
 }
