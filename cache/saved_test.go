@@ -59,7 +59,7 @@ func TestSavedPieces(t *testing.T) {
 	})
 }
 
-// TestLoadDamagedPieces: of a file with an error in it nothing is kept, also what came before.
+// TestLoadDamagedPieces: a damaged file is discarded as a whole.
 func TestLoadDamagedPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(t).c, newWorld(t).c

@@ -43,7 +43,7 @@ type gathered struct {
 
 // errAlone says that a block must be tried by itself: ClickHouse may have refused another one that was inserted with it. A question is asked by itself if it
 // and the others find too much.
-var errAlone = errors.New("to be tried alone")
+var errAlone = errors.New("the block has to be inserted alone")
 
 // enter marks the start of a delivery, leave its end.
 func (g *gathering) enter() (leave func()) {

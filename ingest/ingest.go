@@ -64,7 +64,7 @@ type Options struct {
 	// Called before each batch, once no other batch of the project is being written here; done is called after the batch is written. Default: batches wait
 	// only for each other.
 	Turn func(context.Context) (done func(), err error)
-	// Waits for a place for each batch, before its turn: whoever waits for a place keeps nobody else from writing. A batch whose turn does not come soon leaves
+	// Waits for a place for each batch, before its turn: waiting for a place does not block other writers. A batch whose turn does not come soon leaves
 	// its place, and enters again when the turn has come. Not for Deliver. Default: batches need no place.
 	Enter func(context.Context) (leave func(), err error)
 }

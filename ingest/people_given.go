@@ -29,7 +29,7 @@ func (p *people) remember(source, target uuid.UUID) {
 	delete(p.became, target)
 }
 
-// now returns the id of the person that a person has become.
+// now returns the id of the person that this one was merged into, or its own.
 func (p *people) now(id uuid.UUID) uuid.UUID {
 	for {
 		next, ok := p.became[id]

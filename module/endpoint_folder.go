@@ -191,7 +191,7 @@ func (rt *runtime) applyPlan(ctx context.Context, plan *files.Plan, now time.Tim
 	}
 	for _, e := range plan.Endpoints {
 		if e.Action != adminapi.Keep {
-			rt.logger.Info("an endpoint is as its file says", zap.Int64("project", plan.Project), zap.String("endpoint", e.Name),
+			rt.logger.Info("an endpoint was updated from its file", zap.Int64("project", plan.Project), zap.String("endpoint", e.Name),
 				zap.String("action", string(e.Action)), zap.Strings("fields", e.Fields))
 		}
 	}

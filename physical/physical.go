@@ -30,7 +30,7 @@ const LogDays = 30
 // LogsFrom returns the time from which on rows of the logs are shown. ClickHouse removes older ones when it merges.
 func LogsFrom(now time.Time) time.Time { return now.Add(-LogDays * 24 * time.Hour) }
 
-// CreatedBefore returns a time before which all people were created who exist now. It leaves a day, so that a clock that is ahead hides nobody.
+// CreatedBefore returns an upper bound of the creation times of all people who exist now. It leaves a day for clocks that are ahead.
 func CreatedBefore(now time.Time) time.Time { return now.Add(24 * time.Hour) }
 
 // WithoutLogs lists the tables with the data of projects.

@@ -146,7 +146,7 @@ type ActionFields struct {
 	Steps              Field[[]ActionStep] // at most MaxActionSteps
 	Deleted            Field[bool]
 	Pinned             Field[bool] // an action that is already pinned keeps its time
-	// Check looks at the action as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// Check looks at the changed action, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
 	// checks nothing.
 	Check func(now *Snapshot, a *Action) error
 }
@@ -229,7 +229,7 @@ func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f Action
 	return &updated, nil
 }
 
-// check checks an action as it is going to be.
+// check validates the changed action.
 func (f *ActionFields) check(t *tx, p *projectState, a *Action) error {
 	if err := p.checkAction(a); err != nil || f.Check == nil {
 		return err

@@ -215,7 +215,7 @@ type AlertFields struct {
 	WebhookSecret Field[string]
 	// Next returns when an alert whose quiet hours change is checked next, and when a new one with a start time is checked first. Nil: soon.
 	Next func(now *Snapshot, a *Alert) time.Time
-	// Check looks at the alert as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// Check looks at the changed alert, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
 	// checks nothing.
 	Check func(now *Snapshot, a *Alert) error
 }

@@ -178,7 +178,7 @@ type CohortFields struct {
 	Deleted                Field[bool]
 	// Calculate asks for a calculation even if what defines the members does not change. Static cohorts have none.
 	Calculate bool
-	// Check looks at the cohort as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// Check looks at the changed cohort, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
 	// checks nothing.
 	Check func(now *Snapshot, c *Cohort) error
 }
@@ -246,7 +246,7 @@ func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f Cohort
 	})
 }
 
-// check checks a cohort as it is going to be.
+// check validates the changed cohort.
 func (f *CohortFields) check(t *tx, c *Cohort) error {
 	if err := c.checkSize(); err != nil || f.Check == nil {
 		return err

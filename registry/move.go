@@ -162,7 +162,7 @@ func compareAll[T any](what string, a, b iter.Seq2[*T, error], same func(x, y *T
 	case err != nil:
 		return n, err
 	case ok:
-		return n, fmt.Errorf("the %s %s is there and was not before", what, name(y))
+		return n, fmt.Errorf("the copy has the %s %s, which the source does not have", what, name(y))
 	}
 	return n, nil
 }

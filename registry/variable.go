@@ -134,7 +134,7 @@ type NewVariable struct {
 	Check     VariableCheck // asked before it is added; may be nil
 }
 
-// VariableCheck examines a variable as it is going to be, and may bring its default into the form of its type. Its error refuses the write, and is returned as
+// VariableCheck examines the changed variable, and may bring its default into the form of its type. Its error refuses the write, and is returned as
 // it is. It may run inside the write transaction, more than once, so it must not call the registry.
 type VariableCheck func(v *Variable) error
 

@@ -18,10 +18,10 @@ describe("scopes", () => {
 
 	test("each scope of a preset is explained, and can be chosen", () => {
 		for (const scope of presets.flatMap((preset) => preset.scopes)) {
-			expect(explainScope(scope), scope).not.toBe("Opens nothing on this server.");
+			expect(explainScope(scope), scope).not.toBe("Grants nothing on this server.");
 		}
-		expect(explainScope("survey:read")).toBe("Opens nothing on this server.");
-		expect(explainScope("group:write")).toBe("Opens nothing on this server.");
+		expect(explainScope("survey:read")).toBe("Grants nothing on this server.");
+		expect(explainScope("group:write")).toBe("Grants nothing on this server.");
 	});
 
 	test("reading everything writes nothing", () => {

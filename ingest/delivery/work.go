@@ -34,12 +34,12 @@ type work struct {
 	newest   time.Time // when a batch was last read at the front
 	fruitful bool      // a part was delivered since
 
-	noted  time.Time // when the journal was last told what is delivered
-	noting retry     // that
-	news   bool      // more is delivered since
+	noted  time.Time // when progress was last saved
+	noting retry     // of saving it
+	news   bool      // delivered since progress was last saved
 
-	changed  bool      // the errors are others than those that were reported
-	reported time.Time // when that was
+	changed  bool      // the errors differ from those last reported
+	reported time.Time // when they were last reported
 
 	wake time.Time       // when to look again
 	more <-chan struct{} // closed when there is more to read; nil if it can't be read yet
@@ -56,7 +56,7 @@ type reading struct {
 type retry struct {
 	err   error         // of the last try
 	pause time.Duration // before the next
-	due   time.Time     // when that is
+	due   time.Time     // when to try again
 }
 
 // failed notes a failure.
@@ -66,10 +66,10 @@ func (r *retry) failed(err error) {
 	r.due = time.Now().Add(r.pause)
 }
 
-// hurry has the next try at once.
+// hurry makes the next try due now.
 func (r *retry) hurry() { r.pause, r.due = 0, time.Time{} }
 
-// part is what was read of a project, without what is delivered.
+// part holds entries of a project that were read and are not delivered yet.
 type part struct {
 	retry
 
@@ -87,7 +87,7 @@ type part struct {
 	running bool
 }
 
-// ended is a try that has ended.
+// ended is the outcome of a try.
 type ended struct {
 	part *part
 	err  error

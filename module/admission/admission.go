@@ -33,7 +33,7 @@ func (l Limits) Spare() int {
 
 // The reasons why a request gets no place.
 var (
-	ErrQueueFull = errors.New("as many queries of the project wait as may")
+	ErrQueueFull = errors.New("the queue of the project is full")
 	ErrTooLong   = errors.New("no place became free in time")
 )
 

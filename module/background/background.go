@@ -1,4 +1,4 @@
-// Package background does the work of a server that nobody waits for, until it is closed. What panics there goes to the log, and ends nothing else.
+// Package background runs the work of a server that nobody waits for, until it is closed. A panic there is logged and ends nothing else.
 package background
 
 import (
@@ -58,17 +58,17 @@ func (w *Worker) Go(do func()) bool {
 	return !w.closed
 }
 
-// try does something. It logs a panic with some fields.
+// try calls do. It logs a panic with some fields.
 func (w *Worker) try(do func(), fields ...zap.Field) {
 	_ = rescue.Do(w.log, func() error { do(); return nil }, fields...)
 }
 
-// Every does something each time that an interval has passed, but not before the previous time has ended.
+// Every calls do once per interval. Calls do not overlap.
 func (w *Worker) Every(interval time.Duration, do func()) {
 	w.Go(func() { w.repeat(interval, nil, do) })
 }
 
-// Look does something at once, and then again when an interval has passed or the bell has rung; nil for no bell.
+// Look calls do at once, and then again when an interval has passed or the bell has rung; nil for no bell. Calls do not overlap.
 func (w *Worker) Look(interval time.Duration, bell Bell, do func()) {
 	w.Go(func() {
 		w.try(do)
@@ -109,7 +109,7 @@ type Bell chan struct{}
 // NewBell returns a bell.
 func NewBell() Bell { return make(Bell, 1) }
 
-// Ring rings the bell. It returns at once; who is busy hears it afterwards.
+// Ring rings the bell. It returns at once; a busy worker notices it when it is done.
 func (b Bell) Ring() {
 	select {
 	case b <- struct{}{}:

@@ -56,7 +56,7 @@ func runDeletePersons(cmd *cobra.Command, args []string) (any, error) {
 	case flag(cmd, "events"):
 		what += " and " + gone
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: no answer has them any more. They leave the disk after %s\n", what, eraseAt.Local().Format(time.DateTime))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: they are in no answer any more, and are erased from the disk after %s\n", what, eraseAt.Local().Format(time.DateTime))
 	switch {
 	case flag(cmd, "now"):
 		if _, err := call[adminapi.Erased](cmd, http.MethodPost, "/analytics/persons/erase", nil); err != nil {

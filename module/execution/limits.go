@@ -95,7 +95,7 @@ func (e *Executor) admit(ctx context.Context, qs Quotas, r admission.Request, no
 // mostRuns returns how many background runs of a project may run or wait.
 func (e *Executor) mostRuns() int { return e.Places.Limits().Project * (1 + QueueFactor) }
 
-// TooMany refuses a query of a project that already runs and queues as many as it may.
+// TooMany refuses a query of a project whose places and queue are full.
 func (e *Executor) TooMany(project int64) error {
 	return &LimitError{Limit: LimitConcurrency, Wait: time.Second, Detail: fmt.Sprintf("Exceeded maximum concurrency limit: %d for key: project_%d and task: query. "+
 		"Too many concurrent requests. Please try again later.", e.Places.Limits().Project, project)}

@@ -386,7 +386,7 @@ func (e *Executor) AskCut(ctx context.Context, c *Caller, node nodes.Node, recip
 	}, nil
 }
 
-var errNoCut = errors.New("another server does not give the page that a cursor names")
+var errNoCut = errors.New("the server with the rows of the cursor did not return the page")
 
 // CutForPeer returns the page of a snapshot that another server asks for.
 func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {

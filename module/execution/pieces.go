@@ -127,7 +127,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 	}
 	data, err := x.warehouse().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
-		return nil, fmt.Errorf("asking which data there is: %w", err)
+		return nil, fmt.Errorf("reading the versions of the data: %w", err)
 	}
 	at.data = data
 	return data, nil

@@ -94,7 +94,7 @@ func (r *Run) size() int64 {
 var (
 	// ErrCancelled is returned to those who wait for a query that somebody cancelled by its name.
 	ErrCancelled = errors.New("the query was cancelled")
-	// errTooManyRuns refuses a background run of a project that has as many as it may.
+	// errTooManyRuns refuses a background run of a project at its limit.
 	errTooManyRuns = errors.New("too many background runs are in progress")
 	// ErrStopped is returned for background runs of a server that is stopping.
 	ErrStopped = errors.New("the runs are closed")

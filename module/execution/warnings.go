@@ -249,7 +249,7 @@ func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 	for row := range rows.Result().Rows() {
 		var cells []any
 		if err := json.Unmarshal(row, &cells); err != nil || len(cells) == 0 {
-			return nil, errors.Join(errors.New("BUG: a row of names that is none"), err)
+			return nil, errors.Join(errors.New("BUG: a malformed row of names"), err)
 		}
 		names = append(names, fmt.Sprint(cells[0]))
 	}

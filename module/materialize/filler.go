@@ -125,7 +125,7 @@ func (f *Filler) begin(n name) {
 	})
 }
 
-// rescued does something about a version. If it panics, the next try is put off.
+// rescued calls do for a version. If it panics, the next try is put off.
 func (f *Filler) rescued(n name, do func()) {
 	if err := rescue.Do(f.Logger, func() error { do(); return nil }, n.fields()...); err != nil {
 		f.pauses.Failed(n, time.Now())

@@ -80,7 +80,7 @@ func (q *queue) close(ctx context.Context) {
 		lost += q.writing.rows()
 	}
 	q.log.mu.Unlock()
-	q.logger.Warn("the end of the log of queries and runs is not written", zap.Int("rows", lost), clickhouse.Logged(err))
+	q.logger.Warn("the last rows of the log of queries and runs could not be written", zap.Int("rows", lost), clickhouse.Logged(err))
 }
 
 // off reports whether nothing is written because ClickHouse refused the rows.

@@ -15,7 +15,7 @@ const (
 	tallyIdle    = time.Hour
 )
 
-// Who is what runs of an endpoint are counted by.
+// Who is the key under which runs of an endpoint are counted.
 type Who struct {
 	Version  int    // 0 for runs that were refused before they had one
 	Key      string // id

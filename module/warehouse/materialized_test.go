@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// TestTrialOnAHungServer: who asks whether tables can be made waits no longer than they want to, and the attempt ends when the warehouse is closed.
+// TestTrialOnAHungServer: a check whether tables can be made ends with its caller's context, and the attempt ends when the warehouse is closed.
 func TestTrialOnAHungServer(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

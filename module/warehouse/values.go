@@ -52,7 +52,7 @@ func (w *Warehouse) StoredValues(ctx context.Context, places *admission.Schedule
 	return found, nil
 }
 
-// inBackground does something in a place that nobody waits for.
+// inBackground calls do in a place that nobody waits for.
 func inBackground(ctx context.Context, places *admission.Scheduler, project int64, do func(*admission.Place) error) error {
 	at, err := places.Enter(ctx, admission.Request{Project: project, Uncounted: true})
 	if err != nil {

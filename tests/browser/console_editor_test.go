@@ -173,7 +173,7 @@ func TestConsoleEditor(t *testing.T) {
 			c.pick(t, "Series A: event", "commit auth")
 			c.fill(t, "spinbutton", "An interval counts with", "3")
 			c.key(t, kb.Enter)
-			c.choose(t, "Show those active in", "At least so many intervals")
+			c.choose(t, "Show those active in", "At least this many intervals")
 			c.choose(t, "Interval", "month")
 		}},
 		{"LIFECYCLE", `{

@@ -134,7 +134,7 @@ function Counting(props: FormProps) {
 			<Labelled
 				label="Periods put together"
 				at="retentionFilter.retentionCustomBrackets"
-				hint="Such as 1, 3, 7: the columns are then these long."
+				hint="The length of each column, such as 1, 3, 7."
 			>
 				{(id) => (
 					<DraftInput

@@ -39,7 +39,7 @@ export function StickinessForm(props: FormProps) {
 					value={textOf(filter.computedAs) || "non_cumulative"}
 					choices={[
 						{ value: "non_cumulative", label: "Exactly so many intervals" },
-						{ value: "cumulative", label: "At least so many intervals" },
+						{ value: "cumulative", label: "At least this many intervals" },
 					]}
 					at="stickinessFilter.computedAs"
 					onValue={(value) => set({ computedAs: value === "non_cumulative" ? undefined : value })}

@@ -84,7 +84,7 @@ func (s *Cohorts) writable(ctx context.Context, project int64) error {
 		return err
 	}
 	if layout.Foreign() {
-		return api.Invalid("", "invalid_input", "The tables in ClickHouse are another product's: its cohorts can be used here, and not be changed.")
+		return api.Invalid("", "invalid_input", "These ClickHouse tables belong to another product: its cohorts can be used here, but not changed.")
 	}
 	return nil
 }

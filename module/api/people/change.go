@@ -149,7 +149,7 @@ func (s *People) writable(ctx context.Context, project int64) error {
 		return err
 	}
 	if layout.Foreign() {
-		return api.Invalid("", "invalid_input", "The tables in ClickHouse are another product's: its people can be read here, and not be changed.")
+		return api.Invalid("", "invalid_input", "These ClickHouse tables belong to another product: its people can be read here, but not changed.")
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ interface CorrelationItem {
 export function correlationPicture(query: QueryNode, result: QueryResult): Picture {
 	const given = (result.results ?? {}) as { events?: CorrelationItem[]; skewed?: boolean };
 	const items = given.events ?? [];
-	if (items.length === 0) return emptyPicture("Nothing goes with success or failure", "Too few actors have anything in common.");
+	if (items.length === 0) return emptyPicture("No correlation found", "Too few actors have anything in common.");
 	const title = (item: string) => item.split("::").join(" = ");
 	return {
 		label: `Correlations with the funnel: ${items.length} items`,

@@ -33,7 +33,7 @@ export interface Ran extends Asked {
 const refreshNames: Record<string, string> = {
 	cache: "From the cache while it is fresh",
 	force: "Computed again",
-	direct: "By the query, not from its table",
+	direct: "Computed by the query, not read from its table",
 };
 
 /** When a run can have its result computed. */

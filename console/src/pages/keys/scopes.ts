@@ -82,7 +82,7 @@ export function explainScope(scope: string): string {
 	const [object, action] = scope.split(":");
 	const found = objects.find((o) => o.object === object);
 	const about = action === "write" ? found?.write : found?.read;
-	return about ?? "Opens nothing on this server.";
+	return about ?? "Grants nothing on this server.";
 }
 
 /** A choice of scopes for one purpose. */
