@@ -56,7 +56,7 @@ var unusedModifiers = strings.Fields(`optimizeJoinedFilters dataWarehouseEventsM
 useMaterializedViews usePresortedEventsTable useWebAnalyticsPreAggregatedTables formatCsvAllowDoubleQuotes
 convertToProjectTimezone usePreaggregatedTableTransforms usePreaggregatedIntermediateResults optimizeProjections
 forceClickhouseDataSkippingIndexes sessionPropertyPreAggregation sessionIdPushdown materializedColumnsOptimizationMode
-typeAwareCastSimplification pushDownPredicates mergeFederatedAggregateJoins parserMode`)
+typeAwareCastSimplification pushDownPredicates mergeFederatedAggregateJoins parserMode cookielessTrafficIsRegular`)
 
 // modifierWords are the modifiers whose value is one of a few words.
 var modifierWords = []struct{ name, words string }{
@@ -70,12 +70,13 @@ var modifierWords = []struct{ name, words string }{
 	{"sessionTableVersion", "auto v1 v2 v3"},
 	{"sessionsV2JoinMode", "string uuid"},
 	{"propertyGroupsMode", "enabled disabled optimized"},
+	{"inlineCohortCalculation", "off auto always"},
 }
 
 // labelModifiers affect what a response shows besides its rows, but never the rows.
 var labelModifiers = []string{"debug", "timings"}
 
-// Modifiers reads the modifiers of a node that affect its rows.
+// Modifiers reads the modifiers of a node that affect its rows. PostHog's answers list all that it has: an unknown one is a mistake only if it is set.
 func (r *Reader) Modifiers(o *Object) Modifiers {
 	given, ok := o.Take("modifiers")
 	if !ok {
@@ -100,7 +101,15 @@ func (r *Reader) Modifiers(o *Object) Modifiers {
 	if _, ok := m.Take("customChannelTypeRules"); ok {
 		out.Channels = r.channelRules(m)
 	}
+	if bots := m.List("customBotDefinitions"); len(bots) > 0 {
+		r.Refuse(m.Field("customBotDefinitions"), "Bot definitions of your own are not supported.")
+	}
 	m.Ignore(unusedModifiers...)
+	for name, v := range m.Given {
+		if v == nil {
+			m.Ignore(name)
+		}
+	}
 	m.Close()
 	for name, v := range m.Given {
 		if v != nil && !slices.Contains(labelModifiers, name) {

@@ -20,6 +20,11 @@ func TestModifiers(t *testing.T) {
 		{"known", `{"personsOnEventsMode": "disabled", "bounceRateDurationSeconds": 12.5, "sessionTableVersion": "auto", "debug": false}`, ""},
 		{"how PostHog computes", `{"sessionIdPushdown": true, "materializedColumnsOptimizationMode": "optimized", "typeAwareCastSimplification": true,
 			"pushDownPredicates": true, "mergeFederatedAggregateJoins": true, "parserMode": "rust_py"}`, ""},
+		{"as PostHog answers them", `{"inlineCohortCalculation": "auto", "cookielessTrafficIsRegular": true, "customBotDefinitions": [], "anotherOne": null}`, ""},
+		{"no bot definitions", `{"customBotDefinitions": null}`, ""},
+		{"bot definitions", `{"customBotDefinitions": [{"id": "1"}]}`, "Bot definitions of your own are not supported."},
+		{"not a list of bots", `{"customBotDefinitions": "x"}`, one + "customBotDefinitions\n  Input should be a valid list [type=list_type]"},
+		{"when to compute cohorts", `{"inlineCohortCalculation": "on"}`, one + "inlineCohortCalculation\n  Input should be 'off', 'auto' or 'always' [type=enum]"},
 		{"what changes results", `{"funnelUseClientCaptureOrder": true}`, one + "funnelUseClientCaptureOrder\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"unknown mode", `{"personsOnEventsMode": "off"}`, one + "personsOnEventsMode\n  Input should be 'disabled', " +
 			"'person_id_no_override_properties_on_events', 'person_id_override_properties_on_events' or " +
