@@ -30,6 +30,10 @@ func TestActorsCanonical(t *testing.T) {
 			`{"kind":"StickinessActorsQuery","node":{"day":3,"operator":"gte"},"source":{"kind":"StickinessQuery","node":{"series":[{"kind":"EventsNode"}],"interval":"day"}}}`,
 		},
 		{
+			"of a funnel, which has one period", `{"kind": "FunnelsActorsQuery", "funnelStep": 1, "compare": "current", "source": {"kind": "FunnelsQuery", "series": [{}, {}]}}`,
+			`{"kind":"FunnelsActorsQuery","node":{"funnelStep":1},"source":`,
+		},
+		{
 			"of a query", `{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "query": "select 1 as id"}}`,
 			`{"kind":"ActorsQuery","node":{},"source":`,
 		},
@@ -73,6 +77,15 @@ func TestActorsMistakes(t *testing.T) {
 			"query.InsightActorsQuery.breakdown.0\n  Input should be a valid string or integer [type=string_type]",
 		},
 		{
+			"a funnel of the period before", `{"kind": "FunnelsActorsQuery", "compare": "previous", "source": {"kind": "FunnelsQuery", "series": [{}, {}]}}`, "compare",
+			"A funnel is not compared with a previous period",
+		},
+		{
+			"a funnel of the period before, in a correlation", `{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source":
+				{"kind": "FunnelsActorsQuery", "compare": "previous", "source": {"kind": "FunnelsQuery", "series": [{}, {}]}}}`, "source.compare",
+			"A funnel is not compared with a previous period",
+		},
+		{
 			"a mistake in the insight", `{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "source": {"kind": "TrendsQuery", "series": [{"math": "mode"}]}}}`,
 			"source.source.series.0.math", "query.ActorsQuery.source.InsightActorsQuery.source.TrendsQuery.series.0.math\n  Input should be 'total', ",
 		},
@@ -82,5 +95,18 @@ func TestActorsMistakes(t *testing.T) {
 			t.Parallel()
 			insighttest.CheckMistake(t, tt.in, tt.attr, tt.want)
 		})
+	}
+}
+
+// TestFunnelActorsWithoutPeriod checks that null for the period of a drill-down into a funnel is taken wherever the node may be.
+func TestFunnelActorsWithoutPeriod(t *testing.T) {
+	t.Parallel()
+	const actors = `{"kind": "FunnelsActorsQuery", "compare": null, "source": {"kind": "FunnelsQuery", "series": [{}, {}]}}`
+	for _, in := range []string{
+		actors,
+		`{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source": ` + actors + `}`,
+		`{"kind": "InsightActorsQueryOptions", "source": ` + actors + `}`,
+	} {
+		canonical(t, in)
 	}
 }

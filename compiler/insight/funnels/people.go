@@ -57,5 +57,8 @@ func ReadActors(r *query.Reader, o *query.Object, d query.Drill, behind query.In
 	if start := o.Text("funnelTrendsEntrancePeriodStart"); start != "" {
 		q.FunnelTrendsEntrancePeriodStart = &start
 	}
+	if period := o.Period(); period != nil && *period == "previous" {
+		r.Refuse(o.Field("compare"), "A funnel is not compared with a previous period")
+	}
 	return q
 }
