@@ -73,12 +73,6 @@ func TestInsightMistakes(t *testing.T) {
 			"an amount in another currency", `{"kind": "TrendsQuery", "series": [{"math": "sum", "math_property": "p", "math_property_revenue_currency": {"static": "EUR"}}]}`,
 			"series.0.math_property_revenue_currency", "Conversion of currencies is not supported",
 		},
-		{"no interval at all", stickiness(`"intervalCount": 0`), "intervalCount", "intervalCount must be a positive integer."},
-		{"too long a block", stickiness(`"intervalCount": 366`), "intervalCount", "intervalCount cannot exceed 365."},
-		{
-			"a negative criterion", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`),
-			"stickinessFilter.stickinessCriteria.value", "Stickiness criteria value must be non-negative.",
-		},
 		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
 		{
 			"a column that is not text, and a limit that is not a number", `{"kind": "EventsQuery", "select": ["event", 1], "limit": "x"}`, "select.1",

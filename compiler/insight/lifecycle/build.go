@@ -40,6 +40,9 @@ const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS
 
 const noBucket = -1
 
+// targetCode is PostHog's code for counting something other than people or groups.
+const targetCode diag.Code = "lifecycle_custom_aggregation_target_requires_data_warehouse_series"
+
 // The actors that were created in a span of time, with the number of their bucket.
 const (
 	people = `SELECT id AS actor, {born} AS born FROM persons WHERE created_at >= {lower} AND created_at < {upper}`
@@ -76,6 +79,10 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	if len(q.Series) == 0 {
 		return insight.Range{}, diag.Field(insight.NoSeriesCode, q.Field("series"), "Lifecycle insights require at least one series.")
+	}
+	if q.CustomTarget {
+		return insight.Range{}, diag.Field(targetCode, q.Field("customAggregationTarget"),
+			"Custom entity aggregation target is not supported for lifecycle insights without a data warehouse series.")
 	}
 	common := q.Common
 	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1

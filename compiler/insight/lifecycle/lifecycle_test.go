@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
@@ -154,6 +156,10 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, fields, want string }{
 		{"no series", `"series": []`, "series: Lifecycle insights require at least one series."},
+		{
+			"the people of a warehouse", `"series": [{}], "customAggregationTarget": true`, "customAggregationTarget: Custom entity aggregation target is not supported for " +
+				"lifecycle insights without a data warehouse series.",
+		},
 		{"an action", `"series": [{"kind": "ActionsNode", "id": 5}]`, "series.0.id: Action ID 5 does not exist!"},
 		{"a bad date", `"series": [{}], "dateRange": {"date_to": "soon"}`, "dateRange.date_to: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
 		{
@@ -173,6 +179,23 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestCodes checks the codes of mistakes that have one of their own.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]diag.Code{
+		`"series": []`: "insight_requires_at_least_one_series",
+		`"series": [{}], "customAggregationTarget": true`: "lifecycle_custom_aggregation_target_requires_data_warehouse_series",
+	} {
+		_, err := build(t, `{"kind": "LifecycleQuery", `+fields+`}`)
+		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Code != want {
+			t.Errorf("got %v, want a mistake with the code %s", err, want)
+		}
+	}
+	if _, err := build(t, `{"kind": "LifecycleQuery", "series": [{}], "customAggregationTarget": false}`); err != nil {
+		t.Error(err)
 	}
 }
 

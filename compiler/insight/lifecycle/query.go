@@ -14,6 +14,8 @@ type Query struct {
 	Interval query.Interval `json:"interval"`
 	// InRange reports whether activity before the range does not count, and everybody in the first bucket is new.
 	InRange bool `json:"in_range,omitempty"`
+	// CustomTarget asks to count something other than people or groups, which only tables of a warehouse have. It is always refused.
+	CustomTarget bool `json:"customAggregationTarget,omitempty"`
 }
 
 // Kind returns LifecycleQuery.
@@ -45,7 +47,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		f.Display("stacked")
 		f.Close()
 	}
-	r.NoTarget(o)
+	q.CustomTarget = o.Flag("customAggregationTarget")
 	o.Close()
 	return q
 }

@@ -26,8 +26,16 @@ const (
 	since = `SELECT {item} AS item, toUnixTimestamp(min(timestamp)) AS intervals, 0 AS actors FROM {events} WHERE {condition}`
 )
 
-// zeroCode is PostHog's code of a criterion of no events.
-const zeroCode diag.Code = "stickiness_criteria_zero_incompatible"
+// PostHog's codes for criteria, and for numbers of intervals in a block.
+const (
+	negativeCode  diag.Code = "stickiness_criteria_negative"
+	zeroCode      diag.Code = "stickiness_criteria_zero_incompatible"
+	noBlockCode   diag.Code = "stickiness_interval_count_non_positive"
+	longBlockCode diag.Code = "stickiness_interval_count_too_large"
+)
+
+// maxTogether is the most intervals that a block may have.
+const maxTogether = 365
 
 // earliest marks the row of the earliest event, in place of an item's number.
 const earliest = -1
@@ -49,12 +57,8 @@ type builder struct {
 }
 
 func newBuilder(q *Query, w *insight.World) (*builder, error) {
-	if len(q.Series) == 0 {
-		return nil, diag.Field(insight.NoSeriesCode, q.Field("series"), "Stickiness insights require at least one series.")
-	}
-	if c := q.Criteria; c != nil && c.Value == 0 && c.Operator != AtLeast {
-		return nil, diag.Field(zeroCode, q.Field("stickinessFilter.stickinessCriteria.value"),
-			"Stickiness criteria with operator exact or lte must use a value greater than 0.")
+	if err := check(q); err != nil {
+		return nil, err
 	}
 	b := &builder{query: q, world: w}
 	var err error
@@ -74,6 +78,25 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 		b.periods = append(b.periods, previous)
 	}
 	return b, nil
+}
+
+// check refuses what has the right form but makes no sense. Such a query can be saved.
+func check(q *Query) error {
+	if len(q.Series) == 0 {
+		return diag.Field(insight.NoSeriesCode, q.Field("series"), "Stickiness insights require at least one series.")
+	}
+	if n := q.IntervalCount; n != nil && *n < 1 {
+		return diag.Field(noBlockCode, q.Field("intervalCount"), "intervalCount must be a positive integer.")
+	} else if n != nil && *n > maxTogether {
+		return diag.Field(longBlockCode, q.Field("intervalCount"), "intervalCount cannot exceed %d.", maxTogether)
+	}
+	if c := q.Criteria; c != nil && c.Value < 0 {
+		return diag.Field(negativeCode, q.Field("stickinessFilter.stickinessCriteria.value"), "Stickiness criteria value must be non-negative.")
+	} else if c != nil && c.Value == 0 && c.Operator != AtLeast {
+		return diag.Field(zeroCode, q.Field("stickinessFilter.stickinessCriteria.value"),
+			"Stickiness criteria with operator exact or lte must use a value greater than 0.")
+	}
+	return nil
 }
 
 // Build returns the query of a stickiness, and what shapes its rows. It has no pieces of time: it counts actors by the number of their
@@ -194,11 +217,11 @@ func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 // interval identifies the interval of a time: a calendar interval, or a block of IntervalCount whole ones, counted back from the end of the
 // range.
 func (b *builder) interval(dates *insight.Range) hogql.Expr {
-	if b.query.IntervalCount == 0 {
+	if b.query.IntervalCount == nil {
 		return dates.Bucket(insight.Field("timestamp"))
 	}
 	return insight.TemplateExpr("intDiv(age({unit}, timestamp, {upper}), {count})", map[string]any{
-		"unit": string(b.query.Interval), "upper": dates.To, "count": int64(b.query.IntervalCount),
+		"unit": string(b.query.Interval), "upper": dates.To, "count": int64(*b.query.IntervalCount),
 	})
 }
 

@@ -7,8 +7,8 @@ type Query struct {
 	query.Common
 	Series   []query.Series `json:"series"`
 	Interval query.Interval `json:"interval"`
-	// IntervalCount is the number of intervals in a block, counted back from the end of the range; 0 for calendar intervals.
-	IntervalCount int `json:"intervalCount,omitempty"`
+	// IntervalCount is the number of intervals in a block, counted back from the end of the range; nil for calendar intervals.
+	IntervalCount *int `json:"intervalCount,omitempty"`
 	// Cumulative counts, for each number of intervals, the actors that were active in at least that many.
 	Cumulative bool `json:"cumulative,omitempty"`
 	// Criteria says what makes an interval active; nil for one event or more.
@@ -51,16 +51,7 @@ func (q *Query) Clone() query.Insight {
 
 // Read reads a StickinessQuery.
 func Read(r *query.Reader, o *query.Object) query.Node {
-	q := &Query{Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Compare: r.Compare(o)}
-	if count, ok := o.Integer("intervalCount"); ok {
-		q.IntervalCount = count
-		switch {
-		case count < 1:
-			r.Refuse(o.Field("intervalCount"), "intervalCount must be a positive integer.")
-		case count > 365:
-			r.Refuse(o.Field("intervalCount"), "intervalCount cannot exceed 365.")
-		}
-	}
+	q := &Query{Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Compare: r.Compare(o), IntervalCount: o.IntegerOrNil("intervalCount")}
 	if given, ok := o.Take("stickinessFilter"); ok {
 		stickinessFilter(r, q, given, o.Field("stickinessFilter"))
 	}
@@ -76,9 +67,6 @@ func stickinessFilter(r *query.Reader, q *Query, v any, at query.Place) {
 		c.Required("operator", "value")
 		q.Criteria = &Criteria{Operator: CriteriaOperator(c.Choice("operator", "", "gte", "lte", "exact"))}
 		q.Criteria.Value, _ = c.Integer("value")
-		if q.Criteria.Value < 0 {
-			r.Refuse(c.Field("value"), "Stickiness criteria value must be non-negative.")
-		}
 		c.Close()
 	}
 	f.Display("display", "resultCustomizationBy", "resultCustomizations")

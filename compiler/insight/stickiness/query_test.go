@@ -16,7 +16,7 @@ func TestRead(t *testing.T) {
 		"stickinessFilter": {"computedAs": "cumulative", "stickinessCriteria": {"operator": "lte", "value": 2}, "display": "ActionsBar"},
 		"series": [{"event": "$pageview", "math": "unique_group", "math_group_type_index": 1}, {"kind": "GroupNode", "operator": "OR", "nodes": [
 			{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}]}`)
-	one, a, b, view := 1, "a", "b", "$pageview"
+	one, three, a, b, view := 1, 3, "a", "b", "$pageview"
 	want := &stickiness.Query{
 		Series: []query.Series{
 			{At: "series.0", Kind: query.EventsNode, Event: &view, Math: query.Math{Kind: "unique_group", Group: &one}},
@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 				{At: "series.1.nodes.0", Kind: query.EventsNode, Event: &a}, {At: "series.1.nodes.1", Kind: query.EventsNode, Event: &b},
 			}},
 		},
-		Interval: query.Day, IntervalCount: 3, Cumulative: true,
+		Interval: query.Day, IntervalCount: &three, Cumulative: true,
 		Criteria: &stickiness.Criteria{Operator: stickiness.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

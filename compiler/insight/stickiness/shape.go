@@ -86,8 +86,8 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 // result sets the numbers of one item: the actors that were active in one interval, in two, and so on.
 func (s shape) result(it *item, counts []row) result {
 	size := len(it.dates.Buckets())
-	if together := s.query.IntervalCount; together > 1 {
-		size = (size + together - 1) / together
+	if together := s.query.IntervalCount; together != nil {
+		size = (size + *together - 1) / *together
 	}
 	counted := s.counted(it.series)
 	out := result{

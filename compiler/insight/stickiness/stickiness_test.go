@@ -110,6 +110,12 @@ func TestMistakes(t *testing.T) {
 			"a criterion that nothing meets", `"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`,
 			"stickinessFilter.stickinessCriteria.value: Stickiness criteria with operator exact or lte must use a value greater than 0.",
 		},
+		{"no interval at all", `"series": [{}], "intervalCount": 0`, "intervalCount: intervalCount must be a positive integer."},
+		{"too long a block", `"series": [{}], "intervalCount": 366`, "intervalCount: intervalCount cannot exceed 365."},
+		{
+			"a negative criterion", `"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`,
+			"stickinessFilter.stickinessCriteria.value: Stickiness criteria value must be non-negative.",
+		},
 		{"a bad date", `"series": [{}], "dateRange": {"date_from": "2020-13-01"}`, "dateRange.date_from: The date '2020-13-01' is neither ISO 8601 nor relative, such as -7d"},
 		{
 			"nothing to compare with", `"series": [{}], "compareFilter": {"compare": true, "compare_to": "then"}`,
@@ -137,6 +143,9 @@ func TestCodes(t *testing.T) {
 	for fields, want := range map[string]diag.Code{
 		`"series": []`: "insight_requires_at_least_one_series",
 		`"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "exact", "value": 0}}`: "stickiness_criteria_zero_incompatible",
+		`"series": [{}], "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`:  "stickiness_criteria_negative",
+		`"series": [{}], "intervalCount": 0`:   "stickiness_interval_count_non_positive",
+		`"series": [{}], "intervalCount": 366`: "stickiness_interval_count_too_large",
 	} {
 		_, err := build(t, `{"kind": "StickinessQuery", `+fields+`}`)
 		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Code != want {
