@@ -103,6 +103,9 @@ func (b *builder) reached(at *ActorsQuery) (hogql.Expr, error) {
 
 // entered returns the condition on the period and the furthest step of an entry.
 func (b *builder) entered(at *ActorsQuery) (hogql.Expr, error) {
+	if at.FunnelTrendsDropOff == nil {
+		return nil, diag.Field(diag.InvalidInput, at.Field("funnelTrendsDropOff"), "Actors parameter `funnelTrendsDropOff` must be provided for funnel trends persons!")
+	}
 	if at.FunnelTrendsEntrancePeriodStart == nil {
 		return nil, diag.Field(diag.InvalidInput, at.Field("funnelTrendsEntrancePeriodStart"), "The actors of a funnel over time need the period in which they entered it")
 	}
@@ -111,7 +114,7 @@ func (b *builder) entered(at *ActorsQuery) (hogql.Expr, error) {
 		return nil, err
 	}
 	v := values{"start": b.dates.KeyExpr(b.dates.Floor(start)), "first": int64(b.q.FromStep() + 1), "last": int64(b.q.ToStep() + 1)}
-	if at.FunnelTrendsDropOff != nil && *at.FunnelTrendsDropOff {
+	if *at.FunnelTrendsDropOff {
 		return expr("period = {start} and level >= {first} and level < {last}", v), nil
 	}
 	return expr("period = {start} and level >= {last}", v), nil

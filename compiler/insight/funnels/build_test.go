@@ -89,3 +89,27 @@ func TestActorsOfTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestActorsOfTrends checks that the actors of a funnel over time need the period and whether they left, in this order.
+func TestActorsOfTrends(t *testing.T) {
+	t.Parallel()
+	const start = `, "funnelTrendsEntrancePeriodStart": "2020-01-08"`
+	for fields, want := range map[string]string{
+		start:                                    "funnelTrendsDropOff: Actors parameter `funnelTrendsDropOff` must be provided for funnel trends persons!",
+		``:                                       "funnelTrendsDropOff: Actors parameter `funnelTrendsDropOff` must be provided for funnel trends persons!",
+		`, "funnelTrendsDropOff": false`:         "funnelTrendsEntrancePeriodStart: The actors of a funnel over time need the period in which they entered it",
+		start + `, "funnelTrendsDropOff": false`: "",
+		start + `, "funnelTrendsDropOff": true`:  "",
+	} {
+		at := insighttest.Node[*funnels.ActorsQuery](t, `{"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery",
+			"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "trends"}}`+fields+`}`)
+		_, err := funnels.Actors(at.Source, at, insighttest.World())
+		got := ""
+		if err != nil {
+			got = insighttest.Mistake(t, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("mistake with %s (-want +got):\n%s", fields, diff)
+		}
+	}
+}
