@@ -118,6 +118,7 @@ func TestComplete(t *testing.T) {
 		{"tables to join", "select event from events join |", "tables"},
 		{"tables below a name", "select * from system.|", "alerts:Table dashboards:Table information_schema.columns:Table information_schema.relationships:Table " +
 			"information_schema.tables:Table insight_variables:Table insights:Table teams:Table"},
+		{"tables below PostHog's namespace", "select * from posthog.|", "cohort_people:Table events:Table…"},
 		{"nothing below a table", "select event from events.|", ""},
 		{"a held table", "select | from system.teams", "id:Int64 name:String timezone:String…"},
 		{"tables of WITH", "with a as (select 1 as one), b as (select 2) select * from |", "a:Table b:Table tables"},

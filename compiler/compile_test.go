@@ -115,6 +115,7 @@ func TestCompileListed(t *testing.T) {
 			"of a funnel", `{"kind": "ActorsQuery", "source": {"kind": "FunnelsActorsQuery", "funnelStep": 1, "source":
 				{"kind": "FunnelsQuery", "series": [{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}}}`, "SELECT id AS person_id FROM (SELECT actor_id",
 		},
+		{"events of the namespace", `{"kind": "HogQLQuery", "query": "select event from posthog.events"}`, "person_id AS person_id FROM posthog.events"},
 		{"a limit", `{"kind": "ActorsQuery", "limit": 7}`, "SELECT id AS person_id FROM persons ORDER BY id LIMIT 7"},
 	}
 	for _, tt := range tests {

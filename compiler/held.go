@@ -22,7 +22,7 @@ func HeldTables(n query.Node) []string {
 	var names []string
 	v := hogql.Visitor{Table: func(t hogql.Table) bool {
 		if named, ok := t.(*hogql.TableName); ok {
-			name := chainText(named.Chain)
+			name := schema.Root(chainText(named.Chain))
 			if _, held := schema.LookupHeld(name); held {
 				names = append(names, name)
 			}

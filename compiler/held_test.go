@@ -17,6 +17,8 @@ func TestHeldTables(t *testing.T) {
 	for _, tt := range []struct{ name, node, want string }{
 		{"none", `{"kind": "HogQLQuery", "query": "select 1 from events"}`, ""},
 		{"in FROM", `{"kind": "HogQLQuery", "query": "select 1 from system.teams, query_log, system.teams t"}`, "query_log system.teams"},
+		{"in PostHog's namespace", `{"kind": "HogQLQuery", "query": "select 1 from posthog.query_log"}`, "query_log"},
+		{"not in that namespace", `{"kind": "HogQLQuery", "query": "select 1 from posthog.system.teams"}`, ""},
 		{"in a subquery", `{"kind": "HogQLQuery", "query": "select (select 1 from system.alerts)"}`, "system.alerts"},
 		{"in a filter", filtered(`{"type": "hogql", "key": "(select count() from system.alerts) > 0"}`), "system.alerts"},
 		{

@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
@@ -89,10 +90,10 @@ func listedColumn(rows hogql.Query, found *analysis) (hogql.Query, string) {
 		return nil, ""
 	}
 	table, ok := s.From.(*hogql.TableName)
-	if !ok || len(table.Chain) != 1 {
+	if !ok {
 		return nil, ""
 	}
-	ids, ok := map[string]string{"events": "person_id", "persons": "id"}[table.Chain[0].Text]
+	ids, ok := map[string]string{"events": "person_id", "persons": "id"}[schema.Root(chainText(table.Chain))]
 	if !ok {
 		return nil, ""
 	}

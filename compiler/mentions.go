@@ -79,7 +79,7 @@ func eventNames(q hogql.Query) (list []Mention) {
 		Query: func(q hogql.Query) bool {
 			if sel, ok := q.(*hogql.Select); ok {
 				shadowed = shadowed || defines(sel.With, "events") || defines(sel.With, "event")
-				if from, ok := sel.From.(*hogql.TableName); ok && chainText(from.Chain) == "events" && len(from.Columns) == 0 {
+				if from, ok := sel.From.(*hogql.TableName); ok && schema.Root(chainText(from.Chain)) == "events" && len(from.Columns) == 0 {
 					selects = append(selects, sel)
 				}
 			}

@@ -427,7 +427,7 @@ func warnScan(warnings *diag.List, q hogql.Query) {
 			return !timed
 		},
 		Table: func(t hogql.Table) bool {
-			if name, ok := t.(*hogql.TableName); ok && chainText(name.Chain) == "events" {
+			if name, ok := t.(*hogql.TableName); ok && schema.Root(chainText(name.Chain)) == "events" {
 				scans = append(scans, name.Chain[0].Pos)
 			}
 			return !timed

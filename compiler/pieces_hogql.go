@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // bucketed is a SELECT from events, each row of which belongs to one time bucket. Its rows are ordered by bucket.
@@ -60,7 +61,7 @@ func (b *bucketed) plain() bool {
 		return false
 	}
 	from, ok := s.From.(*hogql.TableName)
-	if !ok || len(from.Chain) != 1 || from.Chain[0].Text != "events" || from.Columns != nil {
+	if !ok || schema.Root(chainText(from.Chain)) != "events" || from.Columns != nil {
 		return false
 	}
 	simple := true

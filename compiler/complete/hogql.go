@@ -148,7 +148,11 @@ func (c *completing) tables(at *cursor) {
 		above.WriteByte('.')
 	}
 	for _, name := range c.Tables() {
-		if below, ok := strings.CutPrefix(name, above.String()); ok {
+		below, ok := strings.CutPrefix(name, above.String())
+		if above.String() == schema.Namespace+"." && !strings.Contains(name, ".") {
+			ok = true
+		}
+		if ok {
 			c.folders([]string{below})
 		}
 	}

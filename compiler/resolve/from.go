@@ -70,7 +70,7 @@ func (s *scope) from(sel *hogql.Select) {
 		return
 	}
 	if name, ok := sel.From.(*hogql.TableName); ok && len(name.Columns) == 0 && s.r.find(s.env, single(name.Chain)) == nil {
-		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil && table.Grouping == nil && s.r.db.Stored(table) {
+		if table, known := s.r.db.Table(schema.Root(dotted(name.Chain))); known && table.Merge == nil && table.Grouping == nil && s.r.db.Stored(table) {
 			src := s.newTable(table, tableAlias(name))
 			src.direct = !s.mayJoin(sel, src)
 			s.addSource(src, nameAt(name.Alias, name.Pos))
@@ -142,7 +142,8 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &resolved.CTERef{Name: s.r.useCTE(env, t.Pos), Alias: src.alias}
 	}
-	if held, ok := s.r.db.Holds(dotted(t.Chain)); ok {
+	name = schema.Root(dotted(t.Chain))
+	if held, ok := s.r.db.Holds(name); ok {
 		return s.held(t, held)
 	}
 	table, ok := s.r.db.Table(name)
@@ -192,9 +193,13 @@ func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environm
 		return
 	}
 	e := diag.New(diag.QueryError, at, "Unknown table `%s`.", dotted(chain))
+	within := ""
+	if len(chain) > 1 && chain[0].Text == schema.Namespace {
+		within = schema.Namespace + "."
+	}
 	e.Hint = schema.Nearest(dotted(chain), r.spend.Hints(func(yield func(string) bool) {
 		for name := range r.db.TableNames() {
-			if !yield(name) {
+			if !yield(within + name) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -236,7 +237,18 @@ func (t *Table) index() {
 	}
 }
 
-// Table finds a table by its name in queries.
+// Namespace is PostHog's name for where the tables are whose name has no dot: posthog.events is events.
+const Namespace = "posthog"
+
+// Root returns the name of a table in FROM without Namespace.
+func Root(name string) string {
+	if root, ok := strings.CutPrefix(name, Namespace+"."); ok && !strings.Contains(root, ".") {
+		return root
+	}
+	return name
+}
+
+// Table finds a table by its name in queries, without Namespace.
 func (db *Database) Table(name string) (*Table, bool) {
 	if db.Kept != nil && name == db.Kept.Name {
 		return db.Kept, true
