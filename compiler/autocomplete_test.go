@@ -116,7 +116,8 @@ func TestComplete(t *testing.T) {
 		{"tables", "select event from |", "tables"},
 		{"a word of a table", "select event from |ev|", "tables"},
 		{"tables to join", "select event from events join |", "tables"},
-		{"tables below a name", "select * from system.|", "alerts:Table dashboards:Table information_schema.columns:Table information_schema.relationships:Table " +
+		{"tables below a name", "select * from system.|", "alerts:Table dashboards:Table information_schema.columns:Table information_schema.data_types:Table " +
+			"information_schema.metrics:Table information_schema.relationships:Table " +
 			"information_schema.tables:Table insight_variables:Table insights:Table teams:Table"},
 		{"tables below PostHog's namespace", "select * from posthog.|", "cohort_people:Table events:Table…"},
 		{"nothing below a table", "select event from events.|", ""},

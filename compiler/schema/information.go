@@ -25,6 +25,10 @@ func (db *Database) Information(table string) (rows [][]any, ok bool) {
 		return db.informationColumns(), true
 	case "system.information_schema.relationships":
 		return db.informationRelationships(), true
+	case "system.information_schema.data_types":
+		return slices.Clone(informationTypes), true
+	case "system.information_schema.metrics":
+		return [][]any{}, true // the metrics of PostHog's data catalog, which there is none of here
 	}
 	return nil, false
 }
@@ -147,14 +151,14 @@ func (db *Database) informationRelationships() [][]any {
 			switch {
 			case !ok || f.Hidden:
 			case f.Join != nil:
-				rows = append(rows, []any{t.Name, f.Join.Local, f.Join.Table, f.Join.Foreign, "lazy_join", f.Name})
+				rows = append(rows, []any{t.Name, f.Join.Local, f.Join.Table, f.Join.Foreign, "lazy_join", f.Name, nil, nil})
 			case f.Same != "":
-				rows = append(rows, []any{t.Name, f.Name, t.Name, f.Same, "field_traverser", nil})
+				rows = append(rows, []any{t.Name, f.Name, t.Name, f.Same, "field_traverser", nil, nil, nil})
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) {
 			if f, ok := db.Field(t, name); ok && t.byName[name] == nil {
-				rows = append(rows, []any{t.Name, name, t.Name, f.Name, "field_traverser", nil})
+				rows = append(rows, []any{t.Name, name, t.Name, f.Name, "field_traverser", nil, nil, nil})
 			}
 		}
 	}
@@ -166,6 +170,22 @@ func number(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// informationTypes are the rows that describe what informationType returns.
+var informationTypes = [][]any{
+	{"Array", "A list of values of one type."},
+	{"Boolean", "True or false."},
+	{"Date", "A day."},
+	{"DateTime", "A point in time, shown in the time zone of the project."},
+	{"Expression", "A value that is computed when it is read, of a type that depends on the expression."},
+	{"Float", "A number with decimals."},
+	{"Integer", "A whole number."},
+	{"JSON", "A value of any form, such as properties. Its parts are read by name: properties.plan."},
+	{"String", "A text."},
+	{"UUID", "An identifier of 128 bits."},
+	{"Unknown", "A value of any other type."},
+	{"VirtualTable", "A group of columns below one name, such as person."},
 }
 
 // informationType returns the name of a type in information_schema.

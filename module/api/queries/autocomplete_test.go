@@ -88,12 +88,12 @@ func TestCompletionKeepsToItsProject(t *testing.T) {
 func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
 	w := completionWorld(t)
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read")
-	if got, want := complete(t, w, "select * from system.|"), "information_schema.columns, information_schema.relationships, information_schema.tables"; got != want {
+	if got, want := complete(t, w, "select * from system.|"), "information_schema.columns, information_schema.data_types, information_schema.metrics, information_schema.relationships, information_schema.tables"; got != want {
 		t.Errorf("without their scopes there are %q, want %q", got, want)
 	}
 	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "query:read", "insight:read", "dashboard:read")
 	got := complete(t, w, "select * from system.|")
-	if want := "dashboards, information_schema.columns, information_schema.relationships, information_schema.tables, insights"; got != want {
+	if want := "dashboards, information_schema.columns, information_schema.data_types, information_schema.metrics, information_schema.relationships, information_schema.tables, insights"; got != want {
 		t.Errorf("with scopes there are %q, want %q", got, want)
 	}
 }
