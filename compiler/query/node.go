@@ -62,7 +62,7 @@ var known = []string{
 	"ErrorTrackingQuery", "ErrorTrackingIssueCorrelationQuery", "ErrorTrackingSimilarIssuesQuery", "ExperimentQuery",
 	"ExperimentExposureQuery", "ExperimentEventExposureConfig", "ExperimentFunnelsQuery", "ExperimentTrendsQuery", "LogsQuery",
 	"TeamTaxonomyQuery", "EventTaxonomyQuery", "ActorsPropertyTaxonomyQuery", "CalendarHeatmapQuery", "SuggestedQuestionsQuery",
-	"VectorSearchQuery", "UsageMetricsQuery",
+	"VectorSearchQuery", "UsageMetricsQuery", "SessionsQuery", "PropertyValuesQuery",
 }
 
 // Kind describes how nodes of a kind are read.

@@ -122,6 +122,8 @@ func TestParseMistakes(t *testing.T) {
 		{"a kind that cannot be run", `{"kind": "SavedInsightNode", "shortId": "x"}`, "", "Unsupported query kind: SavedInsightNode"},
 		{"a kind that PostHog's own client turns into another request", `{"kind": "PersonsNode", "search": "a"}`, "", "Unsupported query kind: PersonsNode"},
 		{"the same in a table", `{"kind": "DataTableNode", "source": {"kind": "PersonsNode"}}`, "source", "Unsupported query kind: PersonsNode"},
+		{"a kind about sessions", `{"kind": "SessionsQuery", "select": ["*"]}`, "", "Unsupported query kind: SessionsQuery"},
+		{"a kind about values", `{"kind": "PropertyValuesQuery", "property_key": "a"}`, "", "Unsupported query kind: PropertyValuesQuery"},
 		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebGoalsQuery"}}`, "source", "Unsupported query kind: WebGoalsQuery"},
 	}
 	for _, tt := range tests {
