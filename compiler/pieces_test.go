@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
@@ -198,15 +200,27 @@ func TestKeptPieces(t *testing.T) {
 	t.Parallel()
 	env := world{Timezone: "UTC"}.env(t)
 	env.Database.EventsFrom = time.Date(2024, 5, 25, 12, 0, 0, 0, time.UTC)
-	pieces := compiledFor(t, trendOf(`"series": [{"event": "a"}]`), env).Pieces.Pieces
-	for i, p := range pieces {
-		if want := i > 1; p.Whole != want {
-			t.Errorf("piece %d from %v: whole is %v, want %v", i, p.From, p.Whole, want)
+	for _, tt := range []struct {
+		series string
+		want   []string // the day of each piece, and that of the earliest events that affect it
+	}{
+		{`{"event": "a"}`, []string{
+			"24 from 24", "25 from 25", "26 from 26, whole", "27 from 27, whole", "28 from 28, whole", "29 from 29, whole", "30 from 30, whole", "31 from 31, whole",
+		}},
+		{`{"event": "a", "math": "weekly_active"}`, []string{
+			"24 from 18", "25 from 19", "26 from 20", "27 from 21", "28 from 22", "29 from 23", "30 from 24", "31 from 25",
+		}},
+	} {
+		var got []string
+		for _, p := range compiledFor(t, trendOf(`"series": [`+tt.series+`]`), env).Pieces.Pieces {
+			text := fmt.Sprintf("%d from %d", p.From.Day(), p.Reach.Day())
+			if p.Whole {
+				text += ", whole"
+			}
+			got = append(got, text)
 		}
-	}
-	for i, p := range compiledFor(t, trendOf(`"series": [{"event": "a", "math": "weekly_active"}]`), env).Pieces.Pieces {
-		if want := p.From.AddDate(0, 0, -6); p.Whole || !p.Reach.Equal(want) {
-			t.Errorf("piece %d of windows: %v, want it to reach to %v and not to be whole", i, p, want)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("pieces of %s (-want +got):\n%s", tt.series, diff)
 		}
 	}
 }

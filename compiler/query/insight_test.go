@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -195,14 +194,24 @@ func TestRunOverrides(t *testing.T) {
 // TestPathCleaning: the flag is next to the properties and applies to each of them.
 func TestPathCleaning(t *testing.T) {
 	t.Parallel()
-	for _, filter := range []string{`"breakdown": "$pathname"`, `"breakdown": ["a", "b"]`, `"breakdowns": [{"property": "a"}, {"property": "b"}]`} {
-		for _, clean := range []bool{false, true} {
-			q := insighttest.Node[*trends.Query](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
-			for _, field := range q.Breakdowns.Fields {
-				if field.CleanPath != clean {
-					t.Errorf("%s with breakdown_path_cleaning %t: %+v", filter, clean, field)
-				}
-			}
+	for _, tt := range []struct {
+		filter string
+		want   map[string]bool // by property
+	}{
+		{`"breakdown": "$pathname", "breakdown_path_cleaning": true`, map[string]bool{"$pathname": true}},
+		{`"breakdown": "$pathname", "breakdown_path_cleaning": false`, map[string]bool{"$pathname": false}},
+		{`"breakdown": ["a", "b"], "breakdown_path_cleaning": true`, map[string]bool{"a": true, "b": true}},
+		{`"breakdown": ["a", "b"], "breakdown_path_cleaning": false`, map[string]bool{"a": false, "b": false}},
+		{`"breakdowns": [{"property": "a"}, {"property": "b"}], "breakdown_path_cleaning": true`, map[string]bool{"a": true, "b": true}},
+		{`"breakdowns": [{"property": "a"}, {"property": "b"}], "breakdown_path_cleaning": false`, map[string]bool{"a": false, "b": false}},
+	} {
+		q := insighttest.Node[*trends.Query](t, `{"kind": "TrendsQuery", "series": [], "breakdownFilter": {`+tt.filter+`}}`)
+		got := map[string]bool{}
+		for _, field := range q.Breakdowns.Fields {
+			got[field.Property] = field.CleanPath
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: properties that are cleaned (-want +got):\n%s", tt.filter, diff)
 		}
 	}
 }
