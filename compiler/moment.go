@@ -86,11 +86,6 @@ func (m moments) inZone(wall time.Time) (time.Time, bool) {
 	return found, !found.IsZero()
 }
 
-// wallOf returns the wall clock reading of t as a time in UTC.
-func wallOf(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-}
-
 func (m moments) call(c *hogql.Call) (moment, bool) {
 	f, ok := schema.LookupFunction(c.Name)
 	if !ok || c.Over != nil || c.Filter != nil || c.Params != nil || c.Distinct {
@@ -100,7 +95,7 @@ func (m moments) call(c *hogql.Call) (moment, bool) {
 	case len(c.Args) == 0 && (f.Name == "now" || f.Name == "current_timestamp"):
 		return moment{Time: m.world.Now.In(m.world.Zone()).Truncate(time.Microsecond)}, true
 	case len(c.Args) == 0 && (f.Name == "today" || f.Name == "current_date" || f.Name == "yesterday"):
-		day := wallOf(m.world.Now.UTC()).Truncate(24 * time.Hour) // of a session, which is in UTC
+		day := insight.Wall(m.world.Now.UTC()).Truncate(24 * time.Hour) // of a session, which is in UTC
 		if f.Name == "yesterday" {
 			day = day.AddDate(0, 0, -1)
 		}
@@ -129,7 +124,7 @@ func (m moments) call(c *hogql.Call) (moment, bool) {
 	floor := r.Floor(of.Time)
 	if start.interval.Clock() == 0 {
 		var exact bool
-		if floor, exact = m.inZone(wallOf(floor)); !exact || floor.Hour() != 0 {
+		if floor, exact = m.inZone(insight.Wall(floor)); !exact || floor.Hour() != 0 {
 			return moment{}, false
 		}
 	}
@@ -150,7 +145,7 @@ func (m moments) converted(function string, x hogql.Expr) (moment, bool) {
 	if !strings.HasSuffix(strings.ToLower(function), "date") {
 		return moment{Time: of.Time}, ok && (constant || of.date || function == "toDateTime64")
 	}
-	day, exact := m.inZone(wallOf(of.Time).Truncate(24 * time.Hour))
+	day, exact := m.inZone(insight.Wall(of.Time).Truncate(24 * time.Hour))
 	return moment{Time: day, date: true}, ok && exact
 }
 
@@ -209,7 +204,7 @@ func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool
 		}
 		return moment{Time: of.Add(time.Duration(n) * length)}, true
 	}
-	wall := wallOf(of.Time)
+	wall := insight.Wall(of.Time)
 	switch unit {
 	case "day":
 		wall = wall.AddDate(0, 0, int(n))

@@ -320,7 +320,7 @@ func empty(v any) bool {
 // as a number. A text that is not a number stays a text.
 func alike(v, other any) any {
 	other = filter.Numeric(other)
-	_, number := filter.Float(other)
+	_, number := hogql.FloatOf(other)
 	_, truth := other.(bool)
 	switch v := v.(type) {
 	case string:
@@ -389,8 +389,8 @@ func compare(a, b any) (int, bool) {
 			return 0, true
 		}
 	}
-	x, isNumber := filter.Float(a)
-	y, both := filter.Float(b)
+	x, isNumber := hogql.FloatOf(a)
+	y, both := hogql.FloatOf(b)
 	switch {
 	case !isNumber || !both || math.IsNaN(x) || math.IsNaN(y):
 		return 0, false
@@ -431,8 +431,8 @@ func arithmetic(op hogql.BinaryOp, a, b any) (any, bool) {
 			}
 		}
 	}
-	x, isNumber := filter.Float(a)
-	y, both := filter.Float(b)
+	x, isNumber := hogql.FloatOf(a)
+	y, both := hogql.FloatOf(b)
 	if !isNumber || !both {
 		return nil, false
 	}

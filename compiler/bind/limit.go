@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -219,7 +218,7 @@ func (c *cutter) offset(e hogql.Expr) hogql.Expr {
 // percent checks the number in LIMIT n %.
 func (c *cutter) percent(e hogql.Expr) hogql.Expr {
 	if n, ok := fold(e); ok {
-		if share, isNumber := filter.Float(n); isNumber && share >= 0 && share <= 100 {
+		if share, isNumber := hogql.FloatOf(n); isNumber && share >= 0 && share <= 100 {
 			return &hogql.Const{Pos: e.At(), Value: n}
 		}
 	}

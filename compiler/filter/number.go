@@ -33,16 +33,3 @@ func Numeric(v any) any {
 	}
 	return v
 }
-
-// Float converts a number, as Numeric does, to float64. It returns false for anything else.
-func Float(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
-}

@@ -244,7 +244,7 @@ func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr,
 		}
 		v = f
 	}
-	if _, ok := Float(v); !ok {
+	if _, ok := hogql.FloatOf(v); !ok {
 		return nil, false
 	}
 	return &hogql.Compare{

@@ -71,3 +71,16 @@ func (*TableFunc) table()        {}
 func (*Derived) table()          {}
 func (*TablePlaceholder) table() {}
 func (*Join) table()             {}
+
+// FloatOf returns the value of a Const as a float64, if it is a number.
+func FloatOf(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}

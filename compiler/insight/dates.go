@@ -294,25 +294,25 @@ func (r *Range) onDay(t time.Time) bool {
 // *diag.Error.
 func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	p := *r
-	length := wall(r.To).Sub(wall(r.From))
+	length := Wall(r.To).Sub(Wall(r.From))
 	if compare.To != "" {
 		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location(), r.weekStart)
 		if !ok || !m.Relative() {
 			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", diag.Shown(compare.To))
 		}
 		p.From = m.Time
-		p.To = unwall(wall(p.From).Add(length), r.To.Location())
+		p.To = unwall(Wall(p.From).Add(length), r.To.Location())
 		p.shiftLower(r)
 		return p, nil
 	}
 	if r.unfinishedDay() {
-		length = wall(filter.StartOfDay(r.To, 1)).Add(-time.Microsecond).Sub(wall(r.From))
+		length = Wall(filter.StartOfDay(r.To, 1)).Add(-time.Microsecond).Sub(Wall(r.From))
 	}
 	zone := r.From.Location()
-	from := wall(r.From).Add(-length)
+	from := Wall(r.From).Add(-length)
 	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour { // both ends keep their time of day
 		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
-		if !from.Before(wall(r.From)) { // the range is shorter than a day
+		if !from.Before(Wall(r.From)) { // the range is shorter than a day
 			from = from.AddDate(0, 0, -1)
 		}
 	}
@@ -326,7 +326,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 
 // Shifted returns the time that is as far from the start of r as t is from the start of other, in wall-clock time.
 func (r *Range) Shifted(t time.Time, other *Range) time.Time {
-	return unwall(wall(r.From).Add(wall(t).Sub(wall(other.From))), r.From.Location())
+	return unwall(Wall(r.From).Add(Wall(t).Sub(Wall(other.From))), r.From.Location())
 }
 
 // unfinishedDay reports whether a range of hours begins with the start of a day and ends with the present. Such a range is compared with
@@ -344,14 +344,14 @@ func wholeWeeks(m filter.Moment) bool {
 
 // shiftLower sets p.Lower as far from the start of p as r.Lower is from the start of r.
 func (p *Range) shiftLower(r *Range) {
-	p.Lower = unwall(wall(p.From).Add(wall(r.Lower).Sub(wall(r.From))), p.From.Location())
+	p.Lower = unwall(Wall(p.From).Add(Wall(r.Lower).Sub(Wall(r.From))), p.From.Location())
 	if r.Lower.Before(r.From) {
 		p.Lower = p.lower()
 	}
 }
 
-// wall returns the wall-clock time of t as if there were no zones, so that every day counts as 24 hours in differences.
-func wall(t time.Time) time.Time {
+// Wall returns the wall-clock time of t as if there were no zones, so that every day counts as 24 hours in differences.
+func Wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 

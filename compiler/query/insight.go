@@ -566,56 +566,6 @@ func (r *Reader) Bins(o *Object, name string) int {
 	return n
 }
 
-// Number reads a field that may be a fraction.
-func (o *Object) Number(name string) (float64, bool) {
-	n, ok := Take[json.Number](o, name, "float_type", "Input should be a valid number")
-	if !ok {
-		return 0, false
-	}
-	f, err := n.Float64()
-	if err != nil {
-		o.r.Add(o.Field(name), "float_type", "Input should be a valid number")
-		return 0, false
-	}
-	return f, true
-}
-
-// Choice reads a field that has one of several words; without is used if it is absent.
-func (o *Object) Choice(name, without string, words ...string) string {
-	s, ok := Take[string](o, name, "enum", "Input should be "+oneOf(words))
-	if !ok {
-		return without
-	}
-	return o.Word(s, o.Field(name), words...)
-}
-
-// Word checks that a value is one of several words.
-func (o *Object) Word(v any, at Place, words ...string) string {
-	s, ok := v.(string)
-	if !ok || !slices.Contains(words, s) {
-		o.r.Near(at, "enum", "Input should be "+oneOf(words), s, words)
-	}
-	return s
-}
-
-// Required notes missing fields. It does not read them.
-func (o *Object) Required(names ...string) {
-	for _, name := range names {
-		if v := o.Given[name]; v == nil && o.Given != nil {
-			o.r.Add(o.Field(name), "missing", "Field required")
-		}
-	}
-}
-
-// oneOf joins words like PostHog's validator.
-func oneOf(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return "'" + words[0] + "'"
-	}
-	return "'" + strings.Join(words[:last], "', '") + "' or '" + words[last] + "'"
-}
-
 // Canonical returns a node's fields as JSON, starting with its kind.
 func Canonical(kind string, node any) []byte {
 	out, err := json.Marshal(node)
@@ -651,30 +601,6 @@ func (r *Reader) Texts(o *Object, name string) []string {
 		out = append(out, text)
 	}
 	return out
-}
-
-// AtLeast reads a number that must not be below least; 0 if there is none.
-func (o *Object) AtLeast(name string, least int) int {
-	n, ok := o.Integer(name)
-	if ok && n < least {
-		o.r.Add(o.Field(name), "greater_than_equal", fmt.Sprintf("Input should be greater than or equal to %d", least))
-	}
-	return n
-}
-
-// OrZero reads a whole number; 0 if there is none or it is negative.
-func (o *Object) OrZero(name string) int {
-	n, _ := o.Integer(name)
-	return max(n, 0)
-}
-
-// IntegerOrNil reads a whole number; nil if there is none.
-func (o *Object) IntegerOrNil(name string) *int {
-	n, ok := o.Integer(name)
-	if !ok {
-		return nil
-	}
-	return &n
 }
 
 // Displays are the chart types, as the API names them.

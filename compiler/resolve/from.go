@@ -300,14 +300,7 @@ func ratioOf(e resolved.Expr) (share float64, known bool) {
 		return over / under, ok && also
 	}
 	if c, ok := e.(*resolved.Const); ok {
-		switch v := c.Value.(type) {
-		case int64:
-			return float64(v), true
-		case uint64:
-			return float64(v), true
-		case float64:
-			return v, true
-		}
+		return hogql.FloatOf(c.Value)
 	}
 	return 0, false
 }

@@ -245,17 +245,9 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	}
 	r.survey.note(p)
 	if want == typedValue {
-		switch r.definition(p) {
-		case schema.NumericProperty:
-			want = floatValue
-		case schema.BooleanProperty:
-			want = boolValue
-		case schema.DateTimeProperty:
-			return r.bestEffort(r.property(p, textValue, at), at)
-		case schema.StringProperty:
-			want = textValue
-		default:
-			want = textValue
+		var isTime bool
+		if want, isTime = r.declared(p); isTime {
+			return r.bestEffort(r.property(p, want, at), at)
 		}
 	}
 	t, f := p.place.table, p.place.field
@@ -266,6 +258,20 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) resolved.Expr {
 		return t.stored(f, p.keys, known, want, scanned, at)
 	})
+}
+
+// declared returns the form that the definition of a property asks for, and whether that is a time, which is read from the text.
+func (r *resolver) declared(p *property) (want wanted, isTime bool) {
+	switch r.definition(p) {
+	case schema.NumericProperty:
+		return floatValue, false
+	case schema.BooleanProperty:
+		return boolValue, false
+	case schema.DateTimeProperty:
+		return textValue, true
+	case schema.StringProperty:
+	}
+	return textValue, false
 }
 
 // virtualPrefix starts the names of fields that can also be read like properties.
@@ -394,14 +400,9 @@ func (rel *relation) extensible(i int) bool {
 // converted returns the wanted form of a property from its text.
 func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at hogql.Span) resolved.Expr {
 	if want == typedValue {
-		switch r.definition(p) {
-		case schema.NumericProperty:
-			want = floatValue
-		case schema.BooleanProperty:
-			want = boolValue
-		case schema.DateTimeProperty:
+		var isTime bool
+		if want, isTime = r.declared(p); isTime {
 			return r.bestEffort(value, at)
-		case schema.StringProperty:
 		}
 	}
 	return ofText(value, want, at)
