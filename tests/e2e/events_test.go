@@ -21,6 +21,27 @@ func listEvents(t *testing.T, c *harness.Client, fields map[string]any) harness.
 	return answer
 }
 
+// TestEventElements: a whole event has the elements of its chain as a list.
+func TestEventElements(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"event": "$autocapture", "distinct_id": "d", "timestamp": "2024-03-01T12:00:00Z", `+
+		`"properties": {"$elements_chain": "a:attr__href=\"/x\"href=\"/x\"nth-child=\"1\"nth-of-type=\"1\"text=\"Go\";div:nth-child=\"2\"nth-of-type=\"1\""}}`)
+	results, _ := listEvents(t, c, map[string]any{"select": []string{"*"}, "after": "all"}).Body["results"].([]any)
+	if len(results) != 1 {
+		t.Fatalf("%d rows, want 1", len(results))
+	}
+	cells, _ := results[0].([]any)
+	event, _ := cells[0].(map[string]any)
+	list, _ := event["elements"].([]any)
+	if len(list) != 2 {
+		t.Fatalf("the elements are %v, want two", event["elements"])
+	}
+	link, _ := list[0].(map[string]any)
+	if diff := cmp.Diff([]any{"a", "Go", "/x"}, []any{link["tag_name"], link["text"], link["href"]}); diff != "" || event["person_mode"] != "full" {
+		t.Errorf("the first element of %v (-want +got):\n%s", event, diff)
+	}
+}
+
 // TestEventsQuery lists events, entirely and in part, page by page.
 func TestEventsQuery(t *testing.T) {
 	c := newProject(t)
@@ -44,7 +65,7 @@ func TestEventsQuery(t *testing.T) {
 	delete(event, "created_at") // the time of the import
 	want := map[string]any{
 		"uuid": "be349c38-5f7e-41eb-9f47-57f1fa0d45e5", "event": "e1", "distinct_id": "d2", "elements_chain": "", "timestamp": "2024-03-06T12:00:00Z",
-		"properties": map[string]any{"n": 5.0, "text": `"<5>"`},
+		"properties": map[string]any{"n": 5.0, "text": `"<5>"`}, "team_id": float64(c.Project), "person_mode": "full",
 	}
 	if diff := cmp.Diff(want, event); diff != "" {
 		t.Errorf("* (-want +got):\n%s", diff)

@@ -55,7 +55,7 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 	if aggregates {
 		s.GroupBy = insight.GroupBy(keys...)
 	}
-	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: names(q.Select, s.Columns), Row: shapes(q.Select)}
+	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: b.names(s.Columns), Row: b.shapes()}
 	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
 	if q.Offset > 0 {
 		s.Limit.Offset = insight.Const(int64(q.Offset))
@@ -67,7 +67,7 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 func (b builder) columns() ([]hogql.Expr, error) {
 	out := make([]hogql.Expr, len(b.query.Select))
 	for i, text := range b.query.Select {
-		if fields, ok := objectOf(text); ok {
+		if fields, ok := b.objectOf(text); ok {
 			tuple := &hogql.Tuple{}
 			for _, field := range fields {
 				tuple.Items = append(tuple.Items, b.field(field))
@@ -84,10 +84,10 @@ func (b builder) columns() ([]hogql.Expr, error) {
 }
 
 // names returns the names of the columns in the answer: their aliases, or else their texts as given.
-func names(texts []string, columns []hogql.Expr) []string {
-	out := slices.Clone(texts)
+func (b builder) names(columns []hogql.Expr) []string {
+	out := slices.Clone(b.query.Select)
 	for i, column := range columns {
-		_, isObject := objectOf(texts[i])
+		_, isObject := b.objectOf(out[i])
 		if alias, ok := column.(*hogql.Alias); ok && !isObject {
 			out[i] = alias.Name.Text
 		}

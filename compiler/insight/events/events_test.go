@@ -117,20 +117,23 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff([]string{"*"}, whole.Columns); diff != "" {
 		t.Errorf("names of no columns (-want +got):\n%s", diff)
 	}
-	got, err := built.Row([]byte(`["a,]", ["p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t","d","","c"]]`))
+	got, err := built.Row([]byte(`["a,]", ["p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t",7,"d","","c","full"]]`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `["a,]",{"uuid":"p","created_at":"2020-01-01T00:00:00Z","properties":{"x": [1, "\""]},"distinct_id":"d"},` +
-		`{"uuid":"u","event":"a","properties":{},"timestamp":"t","distinct_id":"d","elements_chain":"","created_at":"c"}]`
+		`{"uuid":"u","event":"a","properties":{},"timestamp":"t","team_id":7,"distinct_id":"d","elements_chain":"","created_at":"c","person_mode":"full"}]`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
-	nobody, err := built.Row([]byte(`["a", ["p", null, "{}", "d"], ["u","a","{}","t","d","","c"]]`))
+	nobody, err := built.Row([]byte(`["a", ["p", null, "{}", "d"], ["u","a","{}","t",7,"d","a.x:text=\"b\";div","c","full"]]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = `["a",{"distinct_id":"d"},{"uuid":"u","event":"a","properties":{},"timestamp":"t","distinct_id":"d","elements_chain":"","created_at":"c"}]`
+	const more = `"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":`
+	want = `["a",{"distinct_id":"d"},{"uuid":"u","event":"a","properties":{},"timestamp":"t","team_id":7,"distinct_id":"d",` +
+		`"elements_chain":"a.x:text=\"b\";div","created_at":"c","person_mode":"full","elements":[` +
+		`{"text":"b","tag_name":"a","attr_class":["x"],` + more + `0},{"text":null,"tag_name":"div","attr_class":null,` + more + `1}]}]`
 	if diff := cmp.Diff(want, string(nobody)); diff != "" {
 		t.Errorf("row of an event without a person (-want +got):\n%s", diff)
 	}

@@ -2,9 +2,12 @@ package events
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/elements"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -67,14 +70,16 @@ func (b builder) hasMode() bool {
 
 // objects can be selected as one value: a whole event, the person of an event, and the person's display name.
 var objects = map[string][]field{
-	"*": {
+	eventColumn: {
 		{name: "uuid", chain: []string{"uuid"}},
 		{name: "event", chain: []string{"event"}},
 		{name: "properties", chain: []string{"properties"}, json: true},
 		{name: "timestamp", chain: []string{"timestamp"}},
+		{name: "team_id", chain: []string{"team_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 		{name: "elements_chain", chain: []string{"elements_chain"}},
 		{name: "created_at", chain: []string{"created_at"}},
+		{name: personMode, chain: []string{personMode}},
 	},
 	personColumn: {
 		{name: "uuid", chain: []string{"person_id"}},
@@ -87,6 +92,36 @@ var objects = map[string][]field{
 		{name: "id", chain: []string{"person_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
+}
+
+// eventColumn is the column that shows a whole event, and eventElements the place of elements_chain among its members.
+const (
+	eventColumn   = "*"
+	eventElements = 6
+)
+
+// wholeEvent builds the object for an event. One with elements has a list of them too.
+func wholeEvent(members []insight.Member) insight.Object {
+	event := insight.ObjectOf(members)
+	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
+		dst, err := event(dst, values)
+		if err != nil {
+			return nil, err
+		}
+		var chain string
+		if err := json.Unmarshal(values[eventElements], &chain); err != nil {
+			return nil, fmt.Errorf("its elements: %w", err)
+		}
+		if chain == "" {
+			return dst, nil
+		}
+		list, err := json.Marshal(elements.Of(chain))
+		if err != nil {
+			return nil, fmt.Errorf("its elements: %w", err)
+		}
+		dst = append(dst[:len(dst)-1], `,"elements":`...)
+		return append(append(dst, list...), '}'), nil
+	}
 }
 
 // personColumn is the column that shows the person of an event, and personCreated the place of created_at among its members.
@@ -114,16 +149,20 @@ func titled(column string) string {
 }
 
 // objectOf returns the members of a column that is selected as one value.
-func objectOf(column string) ([]field, bool) {
+func (b builder) objectOf(column string) ([]field, bool) {
 	fields, ok := objects[titled(column)]
+	if !b.hasMode() {
+		fields = slices.DeleteFunc(slices.Clone(fields), func(f field) bool { return f.name == personMode })
+	}
 	return fields, ok
 }
 
 // shapes returns a function that turns the tuples of a row into objects; nil if no column is an object.
-func shapes(columns []string) func(row []byte) ([]byte, error) {
+func (b builder) shapes() func(row []byte) ([]byte, error) {
+	columns := b.query.Select
 	wanted := map[int]insight.Object{}
 	for i, column := range columns {
-		fields, ok := objectOf(column)
+		fields, ok := b.objectOf(column)
 		if !ok {
 			continue
 		}
@@ -131,9 +170,12 @@ func shapes(columns []string) func(row []byte) ([]byte, error) {
 		for k, f := range fields {
 			members[k] = insight.Member{Name: f.name, JSON: f.json}
 		}
-		if titled(column) == personColumn {
+		switch titled(column) {
+		case eventColumn:
+			wanted[i] = wholeEvent(members)
+		case personColumn:
 			wanted[i] = personOrID(members)
-		} else {
+		default:
 			wanted[i] = insight.ObjectOf(members)
 		}
 	}
