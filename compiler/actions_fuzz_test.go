@@ -17,6 +17,7 @@ func FuzzAction(f *testing.F) {
 		`{"kind": "HogQLQuery", "query": "select matchesAction('one'), countIf(not matchesAction(1)) from events e join persons p on p.id = e.person_id"}`,
 		`{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1, "math": "first_time_for_user"}, {"kind": "GroupNode", "nodes": [{"kind": "ActionsNode", "id": 1}, {"event": "a"}]}]}`,
 		`{"kind": "EventsQuery", "select": ["*"], "actionId": 1}`,
+		`{"kind": "EventsQuery", "select": ["*"], "actionSteps": [{"event": "$autocapture", "selector": "a", "text": "b"}, {"properties": [{"key": "k", "value": 1}]}]}`,
 	}
 	f.Fuzz(func(t *testing.T, properties, selector, text, matching string) {
 		if len(properties)+len(selector)+len(text) > 2000 {

@@ -48,6 +48,10 @@ func TestMentions(t *testing.T) {
 			"a retention", `{"kind": "RetentionQuery", "retentionFilter": {"targetEntity": {"id": "a", "type": "events"}, "returningEntity": {"id": "b", "type": "events"}}}`,
 			"event a in retentionFilter.targetEntity.id, event b in retentionFilter.returningEntity.id",
 		},
+		{
+			"steps of a list of events", `{"kind": "EventsQuery", "select": ["event"], "actionSteps": [{}, {"event": "a", "properties": [{"type": "event", "key": "q", "value": "x"}]}]}`,
+			"event a in actionSteps.1.event, event property q in actionSteps.1.properties.0.key",
+		},
 		{"a list of events", `{"kind": "EventsQuery", "select": ["event"], "event": "a", "properties": [{"type": "event", "key": "q", "operator": "is_set"}]}`, "event a in event, event property q in properties.0.key"},
 	}
 	for _, tt := range tests {

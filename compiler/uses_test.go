@@ -86,6 +86,10 @@ func TestUses(t *testing.T) {
 			"in the funnel of paths", `{"kind": "PathsQuery", "pathsFilter": {}, "funnelPathsFilter": {"funnelPathType": "funnel_path_before_step", "funnelStep": 1,
 				"funnelSource": {"kind": "FunnelsQuery", "series": [{"kind": "ActionsNode", "id": 3}, {"event": "b"}]}}}`, "actions 3",
 		},
+		{
+			"of steps of a list of events", `{"kind": "EventsQuery", "select": ["event"], "actionSteps": [{"properties": [
+				{"type": "cohort", "key": "id", "value": 7}, {"type": "hogql", "key": "matchesAction(3)"}]}]}`, "actions 3, cohorts 7",
+		},
 		{"of a list of events", `{"kind": "EventsQuery", "select": ["event"], "actionId": 3}`, "actions 3"},
 		{"of the events behind a number", `{"kind": "EventsQuery", "select": ["event"], "source": {"kind": "InsightActorsQuery", "source": {"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 3}]}}}`, "actions 3"},
 		{"of actors", `{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "source": {"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 3}]}}}`, "actions 3"},

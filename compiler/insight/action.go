@@ -30,6 +30,12 @@ func (w *World) ActionWithSteps(id int64, attr string) (hogql.Expr, error) {
 	return condition, err
 }
 
+// Steps returns the condition that an event matches one of the steps of an action that is not stored, for a SELECT over events. The error is a
+// *diag.Error.
+func (w *World) Steps(steps []query.ActionStep) (hogql.Expr, error) {
+	return matcher{w: w}.steps(steps)
+}
+
 // action finds an action by its number; it refuses one that is deleted or unreadable.
 func (w *World) action(id int64) (*query.Action, *diag.Error) {
 	a := w.Actions.Get(id)
@@ -57,7 +63,7 @@ func (w *World) Matching(action any, at diag.Span) (condition hogql.Expr, id int
 	if mistake != nil {
 		return nil, 0, mistake
 	}
-	condition, err := matcher{w, at}.action(a)
+	condition, err := matcher{w, at}.steps(a.Steps)
 	if err == nil {
 		return condition, a.ID, nil
 	}
@@ -93,17 +99,17 @@ func (w *World) named(action any) (*query.Action, *diag.Error) {
 // PrintedCall returns the text of a call with one constant argument.
 func PrintedCall(function string, arg any) string { return hogql.PrintExpr(Call(function, Const(arg))) }
 
-// matcher builds the condition of one action.
+// matcher builds the condition of the steps of one action.
 type matcher struct {
 	w  *World
 	at diag.Span
 }
 
-// action returns the condition that an event satisfies one of the steps.
-func (m matcher) action(a *query.Action) (hogql.Expr, error) {
-	steps := make([]hogql.Expr, len(a.Steps))
-	for i := range a.Steps {
-		step, err := m.step(&a.Steps[i])
+// steps returns the condition that an event satisfies one of the steps.
+func (m matcher) steps(of []query.ActionStep) (hogql.Expr, error) {
+	steps := make([]hogql.Expr, len(of))
+	for i := range of {
+		step, err := m.step(&of[i])
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +209,7 @@ func (m matcher) elements(s *query.ActionStep) ([]hogql.Expr, error) {
 		asked = append(asked, filter.Property{Type: "element", Key: "tag_name", Value: *s.TagName})
 	}
 	for _, f := range asked {
-		element, err := filter.Condition(f, m.subject(""))
+		element, err := filter.Condition(f, m.subject(s.Field(f.Key)))
 		if err != nil {
 			return nil, err
 		}

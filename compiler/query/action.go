@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Action is a named condition on single events (contract: actions.md, section 2).
@@ -23,22 +25,40 @@ type Action struct {
 
 // ActionStep is one condition of an action. All fields that are set must hold.
 type ActionStep struct {
+	// At is the place of a step that is part of a query, such as actionSteps.0; empty for a step of a stored action.
+	At string `json:"-"`
 	// Event is the name of the event; empty for any.
-	Event string
+	Event string `json:"event,omitempty"`
 	// URL is compared with $current_url; empty for any.
-	URL         string
-	URLMatching Matching // default: Contains
+	URL         string   `json:"url,omitempty"`
+	URLMatching Matching `json:"url_matching,omitempty"` // default: Contains
 	// Properties are filters that must all hold; nil for none.
-	Properties *Condition
+	Properties *Condition `json:"properties,omitempty"`
 
 	// Selector, TagName, Text and Href describe what was clicked. They only count in steps whose event is $autocapture. An empty Selector and nil
 	// for the others match anything.
-	Selector     string
-	TagName      *string
-	Text         *string
-	TextMatching Matching // default: Exact
-	Href         *string
-	HrefMatching Matching // default: Exact
+	Selector     string   `json:"selector,omitempty"`
+	TagName      *string  `json:"tag_name,omitempty"`
+	Text         *string  `json:"text,omitempty"`
+	TextMatching Matching `json:"text_matching,omitempty"` // default: Exact
+	Href         *string  `json:"href,omitempty"`
+	HrefMatching Matching `json:"href_matching,omitempty"` // default: Exact
+}
+
+// Field returns the dotted path of a field of a step that is part of a query, for the attr of a mistake; empty for a step of a stored action.
+func (s *ActionStep) Field(name string) string {
+	if s.At == "" {
+		return ""
+	}
+	return s.At + "." + name
+}
+
+// Names returns the event.
+func (s ActionStep) Names() []Named {
+	if s.Event == "" {
+		return nil
+	}
+	return EventNames(&s.Event, s.Field("event"))
 }
 
 // Matching says how a text in a step is compared.
@@ -139,11 +159,62 @@ func ParseActionProperties(raw []byte) (*Condition, error) {
 		return nil, err
 	}
 	r.model = "Action"
+	out := r.stepProperties(o, name)
+	return out, r.err()
+}
+
+// stepProperties reads the filters of an action step.
+func (r *Reader) stepProperties(o *Object, name string) *Condition {
 	out := r.Properties(o, name)
 	if out.behavioral() {
 		r.Add(o.Field(name), "value_error", "The steps of an action cannot ask for behavior")
 	}
-	return out, r.err()
+	return out
+}
+
+// maxSteps is the most steps that a query may have in place of an action: as many as a stored action.
+const maxSteps = 100
+
+// ActionSteps reads the steps of an action that is not stored; nil if there are none.
+func (r *Reader) ActionSteps(o *Object, name string) []ActionStep {
+	list := o.List(name)
+	if len(list) > maxSteps {
+		r.Add(o.Field(name), "too_long", fmt.Sprintf("List should have at most %d items", maxSteps))
+		return nil
+	}
+	var out []ActionStep
+	for i, item := range list {
+		out = append(out, r.actionStep(item, o.Field(name).Below(strconv.Itoa(i), true)))
+	}
+	return out
+}
+
+func (r *Reader) actionStep(v any, at Place) ActionStep {
+	o := r.Object(v, at)
+	matching := func(name string) Matching {
+		return Matching(o.Choice(name, "", string(Contains), string(Regex), string(Exact)))
+	}
+	s := ActionStep{
+		At: at.Attr, Event: o.Text("event"), URL: o.Text("url"), URLMatching: matching("url_matching"), Properties: r.stepProperties(o, "properties"),
+		Selector: o.Text("selector"), TagName: o.TextOrNil("tag_name"), Text: o.TextOrNil("text"), TextMatching: matching("text_matching"),
+		Href: o.TextOrNil("href"), HrefMatching: matching("href_matching"),
+	}
+	s.URL, s.Selector = strings.TrimSpace(s.URL), strings.TrimSpace(s.Selector)
+	o.matches("url", &s.URL, s.URLMatching)
+	o.matches("text", s.Text, s.TextMatching)
+	o.matches("href", s.Href, s.HrefMatching)
+	o.Close()
+	return s
+}
+
+// matches notes a text of a step that is not a regular expression although it is compared as one.
+func (o *Object) matches(name string, text *string, by Matching) {
+	if text == nil || by != Regex {
+		return
+	}
+	if _, err := regexp.Compile(*text); err != nil {
+		o.r.Add(o.Field(name), "value_error", fmt.Sprintf("%q is not a valid regular expression: %s.", *text, strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
+	}
 }
 
 // behavioral reports whether one of the filters is on behavior.

@@ -277,6 +277,15 @@ func (o *Object) Text(name string) string {
 	return s
 }
 
+// TextOrNil reads a text; nil if there is none.
+func (o *Object) TextOrNil(name string) *string {
+	s, ok := Take[string](o, name, "string_type", "Input should be a valid string")
+	if !ok {
+		return nil
+	}
+	return &s
+}
+
 func (o *Object) Flag(name string) bool {
 	b, _ := Take[bool](o, name, "bool_type", "Input should be a valid boolean")
 	return b

@@ -133,6 +133,13 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 		}
 		where = insight.And(where, action)
 	}
+	if q.Steps != nil {
+		steps, err := w.Steps(q.Steps)
+		if err != nil {
+			return nil, nil, err
+		}
+		where = insight.And(where, steps)
+	}
 	if q.Person != "" {
 		if !person.MatchString(q.Person) {
 			return nil, nil, diag.Field(diag.InvalidInput, q.Field("personId"), "personId must be the UUID of a person.")

@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func build(t *testing.T, fields string) (*insight.Listing, error) {
@@ -85,6 +87,14 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, fields, want string }{
 		{"an action", `"select": ["event"], "actionId": 3`, "actionId: Action ID 3 does not exist!"},
+		{
+			"a selector of a step", `"select": ["event"], "actionSteps": [{"event": "a"}, {"event": "$autocapture", "selector": "a["}]`,
+			"actionSteps.1.selector: The selector of a property filter is invalid: the name of an attribute is missing",
+		},
+		{
+			"an expression of a step", `"select": ["event"], "actionSteps": [{"properties": [{"type": "hogql", "key": "1 +"}]}]`,
+			"actionSteps.0.properties.0.key: The HogQL expression of a property filter is invalid: 3:3: Unexpected end of the expression, expected an expression",
+		},
 		{"no person", `"select": ["event"], "personId": "p1"`, "personId: personId must be the UUID of a person."},
 		{"no date", `"select": ["event"], "after": "soon"`, "after: The date is neither ISO 8601 nor relative, such as -7d"},
 		{"a placeholder", `"select": ["event", "{x}"]`, "select.1: The HogQL expression cannot hold placeholders"},
@@ -145,5 +155,50 @@ func TestObjects(t *testing.T) {
 	plain, err := build(t, `"select": ["event"]`)
 	if err != nil || plain.Row != nil {
 		t.Errorf("rows without objects are changed too, or %v", err)
+	}
+}
+
+// TestReadSteps checks how the steps of an action that is not stored are read: they do not count next to the number of an action.
+func TestReadSteps(t *testing.T) {
+	t.Parallel()
+	const step = `"actionSteps": [{"event": "a", "tag_name": "", "text": null, "href": "/x", "href_matching": "contains", "url": " /y ", "url_matching": null, "properties": []}]`
+	read := func(fields string) *events.Query {
+		t.Helper()
+		return insighttest.Node[*events.Query](t, `{"kind": "EventsQuery", "select": ["event"], `+fields+`}`)
+	}
+	name, link := "", "/x"
+	want := []query.ActionStep{{At: "actionSteps.0", Event: "a", URL: "/y", TagName: &name, Href: &link, HrefMatching: query.Contains}}
+	got := read(step)
+	if diff := cmp.Diff(want, got.Steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if key := string(got.Canonical()); !strings.Contains(key, `"actionSteps":[{"event":"a","url":"/y","tag_name":"","href":"/x","href_matching":"contains"}]`) {
+		t.Errorf("the cache key does not contain the steps: %s", key)
+	}
+	if both, alone := read(step+`, "actionId": 3`), read(`"actionId": 3`); string(both.Canonical()) != string(alone.Canonical()) {
+		t.Errorf("with an action too: %s", both.Canonical())
+	}
+	if none := read(`"actionSteps": []`); none.Steps != nil {
+		t.Errorf("an empty list is %v", none.Steps)
+	}
+	const at = "query.EventsQuery.actionSteps"
+	for _, tt := range []struct{ name, steps, attr, want string }{
+		{"an unknown field", `[{}, {"id": 1}]`, "actionSteps.1.id", at + ".1.id\n  Extra inputs are not permitted [type=extra_forbidden]"},
+		{"an unknown matching", `[{"url_matching": "like"}]`, "actionSteps.0.url_matching", at + ".0.url_matching\n  Input should be 'contains', 'regex' or 'exact' [type=enum]"},
+		{
+			"no regular expression", `[{"href": "("}, {"href": "(", "href_matching": "regex"}]`,
+			"actionSteps.1.href", at + ".1.href\n  \"(\" is not a valid regular expression: missing closing ): `(`. [type=value_error]",
+		},
+		{"no step", `["a"]`, "actionSteps.0", at + ".0\n  Input should be a valid dictionary [type=model_type]"},
+		{"too many", "[" + strings.Repeat("{}, ", 100) + "{}]", "actionSteps", at + "\n  List should have at most 100 items [type=too_long]"},
+		{
+			"behavior", `[{"properties": [{"type": "behavioral", "value": "performed_event", "key": "a", "event_type": "events", "time_value": 30, "time_interval": "day"}]}]`,
+			"actionSteps.0.properties", at + ".0.properties\n  The steps of an action cannot ask for behavior [type=value_error]",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			insighttest.CheckMistake(t, `{"kind": "EventsQuery", "select": ["event"], "actionSteps": `+tt.steps+`}`, tt.attr, tt.want)
+		})
 	}
 }

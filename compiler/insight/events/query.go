@@ -27,6 +27,8 @@ type Query struct {
 	Events []string `json:"events,omitempty"`
 	// Action is the number of an action whose events are listed; nil for none.
 	Action *int64 `json:"actionId,omitempty"`
+	// Steps are those of an action that is not stored, whose events are listed; nil for none. There are none next to Action.
+	Steps []query.ActionStep `json:"actionSteps,omitempty"`
 	// Person is the id of the only person whose events are listed; empty for all.
 	Person string `json:"personId,omitempty"`
 	// After and Before are dates as in a DateRange, both exclusive; empty for one day ago and for now.
@@ -115,7 +117,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		At: o.At.Attr, Select: r.Texts(o, "select"), Where: r.Texts(o, "where"), OrderBy: r.Texts(o, "orderBy"), Events: r.Texts(o, "events"),
 		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"),
 		FilterTestAccounts: o.Flag("filterTestAccounts"), Person: o.Text("personId"),
-		After: o.Text("after"), Before: o.Text("before"), Modifiers: r.Modifiers(o),
+		After: o.Text("after"), Before: o.Text("before"), Modifiers: r.Modifiers(o), Steps: r.ActionSteps(o, "actionSteps"),
 	}
 	if len(q.Select) == 0 {
 		q.Select = []string{"*"}
@@ -125,7 +127,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	}
 	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
 	if action, ok := o.ActionID("actionId"); ok {
-		q.Action = &action
+		q.Action, q.Steps = &action, nil
 	}
 	q.Source, _ = r.EndWithSource(o, r.Drills()...).(query.PeopleSource)
 	return q
