@@ -55,7 +55,7 @@ func readKept(f *api.Fields) map[string]json.RawMessage {
 	keep(f, out, "app_urls", api.Change[[]string])
 	keep(f, out, "recording_domains", api.Change[*[]string])
 	keep(f, out, "capture_performance_opt_in", api.Change[*bool])
-	keep(f, out, "session_recording_network_payload_capture_config", api.Change[map[string]json.RawMessage])
+	keep(f, out, "session_recording_network_payload_capture_config", api.Change[*map[string]json.RawMessage])
 	return out
 }
 

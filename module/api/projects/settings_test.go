@@ -33,6 +33,7 @@ func TestSettings(t *testing.T) {
 		{"whether test accounts are excluded at first", "/api/projects/1/", `{"test_account_filters_default_checked": true}`, "test_account_filters_default_checked", `true`},
 		{"no such default", "/api/projects/1/", `{"test_account_filters_default_checked": null}`, "test_account_filters_default_checked", `null`},
 		{"a config that is kept", "/api/projects/1/", `{"session_recording_network_payload_capture_config": {"recordBody": true}}`, "session_recording_network_payload_capture_config", `{"recordBody":true}`},
+		{"no such config", "/api/projects/1/", `{"session_recording_network_payload_capture_config": null}`, "session_recording_network_payload_capture_config", `null`},
 		{"events without addresses", "/api/projects/1/", `{"anonymize_ips": true}`, "anonymize_ips", `true`},
 		{"another setting beside it", "/api/projects/1/", `{"capture_performance_opt_in": true}`, "anonymize_ips", `true`},
 		{"events with addresses", "/api/projects/1/", `{"anonymize_ips": false}`, "anonymize_ips", `false`},
@@ -54,6 +55,20 @@ func TestSettings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSettingsAsRead: the record of a project can be written back as it was read.
+func TestSettingsAsRead(t *testing.T) {
+	w := apitest.New(t)
+	_, secret := w.NewKey(t, w.Project.ID, registry.Personal, "project:write")
+	read := func() string { return w.SendAs(t, secret, http.MethodGet, "/api/projects/1/", "").Body.String() }
+	before := read()
+	if answer := w.SendAs(t, secret, http.MethodPatch, "/api/projects/1/", before); answer.Code != http.StatusOK {
+		t.Errorf("answers %d %s", answer.Code, answer.Body)
+	}
+	if diff := cmp.Diff(before, read()); diff != "" {
+		t.Errorf("the record changed (-before +after):\n%s", diff)
 	}
 }
 
