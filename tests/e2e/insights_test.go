@@ -83,7 +83,7 @@ func TestInsightRefreshModes(t *testing.T) {
 		}
 		return answer.Body
 	}
-	for _, mode := range []string{"", "force_cache", "false"} {
+	for _, mode := range []string{"force_cache", "false", "False", "0"} {
 		if got := ask(mode); got["result"] != nil || got["last_refresh"] != nil || got["is_cached"] != false || got["query_status"] != nil || got["filters_hash"] == nil {
 			t.Errorf("refresh=%s computes: %v", mode, got)
 		}
@@ -115,6 +115,7 @@ func TestInsightRefreshModes(t *testing.T) {
 		{"async_except_on_cache_miss", true},
 		{"force_blocking", false},
 		{"true", false},
+		{"", false},
 	} {
 		got := ask(tt.mode)
 		if diff := cmp.Diff(want, points(got)); diff != "" || got["is_cached"] != tt.cached || got["hasMore"] != false {

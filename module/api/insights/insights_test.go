@@ -142,13 +142,15 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		"code": 200, "name": "a<b", "result": nil, "id": "mine", "error": true, "insight": 1.0,
 		"message": "The analytics database is not available right now. Please try again later.",
 	}
-	for _, mode := range []string{"blocking", "force_blocking", "true", "async_except_on_cache_miss"} {
+	for _, mode := range []string{"blocking", "force_blocking", "true", "TRUE", "Yes", "1", "", "async_except_on_cache_miss"} {
 		if diff := cmp.Diff(want, failure(ask(mode))); diff != "" {
 			t.Errorf("refresh=%s (-want +got):\n%s", mode, diff)
 		}
 	}
-	if answer := ask("force_cache"); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "query_status") != nil {
-		t.Errorf("refresh=force_cache: %d %s", answer.Code, answer.Body)
+	for _, mode := range []string{"force_cache", "false", "False", "0", "no"} {
+		if answer := ask(mode); answer.Code != http.StatusOK || apitest.FieldOf(t, answer, "query_status") != nil {
+			t.Errorf("refresh=%s: %d %s", mode, answer.Code, answer.Body)
+		}
 	}
 	w.FillPlaces(t, 10)
 	want["message"] = "concurrency_limit_exceeded"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -36,10 +37,9 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 		return resultParams{}, err
 	}
 	params := resultParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
-	if name := given.Get("refresh"); api.IsTrue(name) {
-		params.mode = execution.RefreshForceBlocking
-	} else if name != "" && name != "false" {
-		mode, ok := execution.ParseRefresh(name)
+	if given.Has("refresh") {
+		name := given.Get("refresh")
+		mode, ok := parseRefresh(name)
 		if !ok {
 			return params, api.Invalid("refresh", "invalid_choice", "%q is not a valid choice.", name)
 		}
@@ -63,6 +63,17 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 		return params, err
 	}
 	return params, result.MayOverride(c.Key, params.over.Filters)
+}
+
+// parseRefresh reads the name of a mode, or a boolean in any case. As in PostHog, the empty value counts as true.
+func parseRefresh(name string) (execution.RefreshMode, bool) {
+	switch word := strings.ToLower(name); {
+	case word == "" || api.IsTrue(word):
+		return execution.RefreshForceBlocking, true
+	case word == "false" || word == "0" || word == "no":
+		return execution.RefreshForceCache, true
+	}
+	return execution.ParseRefresh(name)
 }
 
 // afterWrite returns the parameters for the response of a successful write.
