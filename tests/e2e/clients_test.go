@@ -63,8 +63,8 @@ func (r *terraform) destroy(t *testing.T) {
 	}
 }
 
-// TestTerraformProvider replays the acceptance tests of the provider's insights and dashboards: each resource passes through its states, and is
-// destroyed.
+// TestTerraformProvider replays the acceptance tests of the provider's insights, dashboards and alerts, and of project settings: each resource passes through
+// its states, and is destroyed if it can be.
 func TestTerraformProvider(t *testing.T) {
 	c := newProject(t)
 	c.Header = http.Header{"User-Agent": {"posthog/terraform-provider; version: test"}}
@@ -150,6 +150,85 @@ func TestTerraformProvider(t *testing.T) {
 			got := tile(mustDo(t, c, http.StatusOK, http.MethodPatch, path, map[string]any{"tiles": []any{sent}}))
 			if diff := cmp.Diff(any(want), harness.Only(want, got)); diff != "" {
 				t.Errorf("tile (-want +got):\n%s", diff)
+			}
+		}
+	})
+	t.Run("text tiles", func(t *testing.T) {
+		path := fmt.Sprintf("dashboards/%.0f/", board())
+		text := func(body string) map[string]any {
+			return object(t, `{"layouts": {"sm": {"x": 0, "y": 0, "w": 6, "h": 2}}, "color": "", "show_description": null, "text": {"body": "`+body+`"}}`)
+		}
+		// apply sends a tile, and expects the dashboard to have what is wanted and nothing else.
+		apply := func(sent, want map[string]any) (id any) {
+			t.Helper()
+			answer := mustDo(t, c, http.StatusOK, http.MethodPatch, path, map[string]any{"tiles": []any{sent}})
+			for from, got := range map[string]map[string]any{"the answer": answer, "the next read": mustDo(t, c, http.StatusOK, http.MethodGet, path, nil)} {
+				tiles, _ := got["tiles"].([]any)
+				if want == nil && len(tiles) == 0 {
+					continue
+				}
+				if want == nil || len(tiles) != 1 {
+					t.Fatalf("%s has the tiles %v", from, tiles)
+				}
+				tile, _ := tiles[0].(map[string]any)
+				if diff := cmp.Diff(any(want), harness.Only(want, tile)); diff != "" {
+					t.Errorf("%s differs from what was sent (-want +got):\n%s", from, diff)
+				}
+				id = tile["id"]
+			}
+			return id
+		}
+		id := apply(text("# Hello"), text("# Hello"))
+		changed := text("# Goodbye")
+		changed["id"] = id
+		apply(changed, changed)
+		apply(map[string]any{"id": id, "deleted": true}, nil)
+	})
+	environment := fmt.Sprintf("/api/environments/%d/", c.Project)
+	t.Run("an alert", func(t *testing.T) {
+		_, insight := saveInsight(t, c, object(t, `{"name": "x", `+pageviews+`}`))
+		path := environment + "alerts/"
+		state := func(more string) map[string]any {
+			return object(t, `{"name": "x", "subscribed_users": [], "condition": {"type": "absolute_value"}, "config": {"type": "TrendsAlertConfig", "series_index": 0`+more+`}`)
+		}
+		for at, want := range []map[string]any{
+			state(`}, "threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 100}}}`),
+			state(`, "check_ongoing_interval": true}, "threshold": {"configuration": {"type": "absolute", "bounds": {"lower": 10, "upper": 100}}},
+				"enabled": true, "calculation_interval": "daily", "skip_weekend": false`),
+		} {
+			method, status := http.MethodPatch, http.StatusOK
+			if at == 0 {
+				method, status = http.MethodPost, http.StatusCreated
+			}
+			want["insight"] = insight
+			answer := mustDo(t, c, status, method, path, want)
+			if at == 0 {
+				path += fmt.Sprint(answer["id"], "/")
+			}
+			want["insight"] = map[string]any{"id": insight}
+			for from, got := range map[string]map[string]any{"the answer": answer, "the next read": mustDo(t, c, http.StatusOK, http.MethodGet, path, nil)} {
+				if diff := cmp.Diff(any(want), harness.Only(want, got)); diff != "" {
+					t.Errorf("%s differs from what was sent (-want +got):\n%s", from, diff)
+				}
+			}
+		}
+		mustDo(t, c, http.StatusNoContent, http.MethodDelete, path, nil)
+		if answer := c.Do(t, http.MethodGet, path, nil); answer.Status != http.StatusNotFound {
+			t.Errorf("the alert answers %d after it was deleted: %s", answer.Status, answer.Raw)
+		}
+	})
+	t.Run("project settings", func(t *testing.T) {
+		c := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "project:write", "personal"))
+		for _, want := range []map[string]any{
+			object(t, `{"heatmaps_opt_in": true, "autocapture_exceptions_opt_in": true, "session_recording_opt_in": true, "surveys_opt_in": true,
+				"autocapture_web_vitals_opt_in": false, "cookieless_server_hash_mode": 0}`),
+			object(t, `{"app_urls": ["https://app.example.com", "https://www.example.com"], "recording_domains": ["https://app.example.com"]}`),
+		} {
+			answer := mustDo(t, c, http.StatusOK, http.MethodPatch, environment, want)
+			for from, got := range map[string]map[string]any{"the answer": answer, "the next read": mustDo(t, c, http.StatusOK, http.MethodGet, environment, nil)} {
+				if diff := cmp.Diff(any(want), harness.Only(want, got)); diff != "" {
+					t.Errorf("%s differs from what was sent (-want +got):\n%s", from, diff)
+				}
 			}
 		}
 	})
