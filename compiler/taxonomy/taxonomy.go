@@ -2,7 +2,13 @@
 // these. Names from callers are always placeholder values, never part of the text.
 package taxonomy
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/query"
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
 
 // Events returns the query for the events seen, by name. A row is a name, and the times of its first and last event.
 func Events() *query.HogQL {
@@ -30,10 +36,22 @@ func CohortsOf(person string) *query.HogQL {
 
 // Properties returns the query for the properties of the latest events with some names. A row is the name of a property.
 func Properties(events []string) *query.HogQL {
+	return properties("event in {events}", map[string]any{"events": list(events)})
+}
+
+// ActionProperties is Properties for the events that match an action.
+func ActionProperties(action int64) *query.HogQL {
+	return properties(matchesAction, map[string]any{"action": number(action)})
+}
+
+const matchesAction = "matchesAction({action})"
+
+// properties lists the properties of the latest events that satisfy a condition.
+func properties(condition string, values map[string]any) *query.HogQL {
 	return &query.HogQL{
 		Query: "select distinct arrayJoin(JSONExtractKeys(properties)) from " +
-			"(select properties from events where event in {events} order by timestamp desc limit 1000) limit 50000",
-		Values: map[string]any{"events": list(events)},
+			"(select properties from events where " + condition + " order by timestamp desc limit 1000) limit 50000",
+		Values: values,
 	}
 }
 
@@ -53,22 +71,58 @@ func PropertiesByEvent() *query.HogQL {
 // EventValues returns the query for the most frequent values of a property in the events with some names. A row is a value as text, and the number
 // of events with it.
 func EventValues(property string, events []string) *query.HogQL {
-	q := values("events", "event in {events} and ", property)
-	q.Values["events"] = list(events)
-	return q
+	return values(propertyValue, "events", "event in {events}", map[string]any{"property": property, "events": list(events)})
+}
+
+// ActionValues is EventValues for the events that match an action.
+func ActionValues(property string, action int64) *query.HogQL {
+	return values(propertyValue, "events", matchesAction, map[string]any{"property": property, "action": number(action)})
 }
 
 // PersonValues returns the query for the most frequent values of a person property. A row is a value as text, and the number of people with it.
-func PersonValues(property string) *query.HogQL { return values("persons", "", property) }
+func PersonValues(property string) *query.HogQL {
+	return values(propertyValue, "persons", "", map[string]any{"property": property})
+}
 
-// values counts the values of a property in the rows of a table that satisfy a condition.
-func values(table, condition, property string) *query.HogQL {
+// GroupValues is PersonValues for the groups of the type with an index.
+func GroupValues(property string, index int) *query.HogQL {
+	return values(propertyValue, "groups", "index = {index}", map[string]any{"property": property, "index": number(int64(index))})
+}
+
+// SessionFields returns the fields of sessions that SELECT * has.
+func SessionFields() []schema.Field {
+	var fields []schema.Field
+	sessions, _ := new(schema.Database).Table("sessions")
+	for _, f := range sessions.Fields {
+		if !f.Hidden {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// SessionValues returns the query for the most frequent values of one of SessionFields in the sessions of the last seven days. A row is a value as text, and the
+// number of sessions with it.
+func SessionValues(field string) *query.HogQL {
+	return values(schema.QuotedName(field), "sessions", "$start_timestamp > now() - interval 7 day", nil)
+}
+
+const propertyValue = "properties[{property}]"
+
+// values counts the values of an expression in the rows of a table that satisfy a condition; empty for all rows.
+func values(expr, table, condition string, given map[string]any) *query.HogQL {
+	if condition != "" {
+		condition += " and "
+	}
 	return &query.HogQL{
-		Query: "select toString(properties[{property}]) as value, count() from " + table +
-			" where " + condition + "toString(properties[{property}]) is not null group by value order by count() desc, value limit 25",
-		Values: map[string]any{"property": property},
+		Query: "select toString(" + expr + ") as value, count() from " + table +
+			" where " + condition + "toString(" + expr + ") is not null group by value order by count() desc, value limit 25",
+		Values: given,
 	}
 }
+
+// number returns the placeholder value for a number.
+func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
 // list returns the placeholder value for a list of texts.
 func list(texts []string) []any {

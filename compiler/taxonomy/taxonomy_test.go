@@ -51,6 +51,21 @@ func TestQueries(t *testing.T) {
 				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",
 		},
 		{
+			"properties of an action", taxonomy.ActionProperties(4),
+			"SELECT DISTINCT arrayJoin(JSONExtractKeys(properties)) FROM (SELECT properties FROM events WHERE matchesAction(4) " +
+				"ORDER BY timestamp DESC LIMIT 1000) LIMIT 50000",
+		},
+		{
+			"values of an action", taxonomy.ActionValues("plan", 4),
+			"SELECT toString(properties['plan']) AS value, count() FROM events WHERE matchesAction(4) AND toString(properties['plan']) IS NOT NULL " +
+				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",
+		},
+		{
+			"values of groups", taxonomy.GroupValues("plan", 2),
+			"SELECT toString(properties['plan']) AS value, count() FROM groups WHERE index = 2 AND toString(properties['plan']) IS NOT NULL " +
+				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",
+		},
+		{
 			"values of people", taxonomy.PersonValues("email"),
 			"SELECT toString(properties['email']) AS value, count() FROM persons WHERE toString(properties['email']) IS NOT NULL " +
 				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",
@@ -105,7 +120,18 @@ func TestQueries(t *testing.T) {
 		{"values of people to choose from", taxonomy.SuggestedPersonValues("plan", "PRO_"), "SELECT toString(properties['plan']) AS value, count() FROM persons WHERE toString(properties['plan']) IS NOT NULL AND toString(properties['plan']) != " +
 			`'' AND toString(properties['plan']) ILIKE '%PRO\\_%' GROUP BY value ORDER BY count() DESC, value LIMIT 20`},
 	}...)
-	env := compiler.Env{Database: &schema.Database{Project: 7, Location: time.UTC}, Now: time.Date(2024, 5, 31, 0, 0, 0, 0, time.UTC), MaxRows: 50_000}
+	for _, f := range taxonomy.SessionFields() {
+		tests = append(tests, []struct {
+			name string
+			node *query.HogQL
+			want string
+		}{{"values of a session's " + f.Name, taxonomy.SessionValues(f.Name), "SELECT toString(" + f.Name + ") AS value, count() FROM sessions WHERE $start_timestamp > now() - INTERVAL 7 day " +
+			"AND toString(" + f.Name + ") IS NOT NULL GROUP BY value ORDER BY count() DESC, value LIMIT 25"}}...)
+	}
+	env := compiler.Env{
+		Database: &schema.Database{Project: 7, Location: time.UTC}, Now: time.Date(2024, 5, 31, 0, 0, 0, 0, time.UTC), MaxRows: 50_000,
+		Actions: query.NewActions([]query.Action{{ID: 4, Name: "four"}}),
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

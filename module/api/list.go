@@ -27,7 +27,7 @@ type List struct {
 }
 
 const (
-	DefaultPage = 100
+	defaultPage = 100
 	// MaxListBytes is the most that the records of a list take together, in bytes. A first record that is larger is still included.
 	MaxListBytes = 16 << 20
 )
@@ -75,7 +75,7 @@ func (in *Input) PageParams() (limit, offset int, err error) {
 		return 0, 0, err
 	}
 	if limit == 0 {
-		limit = DefaultPage
+		limit = defaultPage
 	}
 	if limit < 0 || offset < 0 {
 		return 0, 0, Invalid("", "invalid_input", "limit and offset must not be negative.")

@@ -342,6 +342,7 @@ func TestMCPServer(t *testing.T) {
 	}
 
 	t.Run("tools that run here", func(t *testing.T) {
+		action := mustDo(t, c, http.StatusCreated, http.MethodPost, "actions/", object(t, `{"name": "b", "steps": [{"event": "$pageview", "properties": [{"key": "path", "value": "/b", "type": "event"}]}]}`))["id"]
 		environment := fmt.Sprintf("/api/environments/%d/mcp_tools/", c.Project)
 		for _, tt := range []struct {
 			tool, args string
@@ -361,7 +362,13 @@ func TestMCPServer(t *testing.T) {
 			{"read_taxonomy", `{"query": {"kind": "entity_properties", "entity": "person"}}`, true, "property|type"},
 			{"read_taxonomy", `{"query": {"kind": "entity_properties", "entity": "company"}}`, false, `There is no entity "company" here.`},
 			{"read_taxonomy", `{"query": {"kind": "entity_property_values", "entity": "persons", "property_name": "it's"}}`, true, "value|persons"},
-			{"read_taxonomy", `{"query": {"kind": "actions"}}`, false, `There is no "actions" here: read events, event_properties, event_property_values, entity_properties or entity_property_values.`},
+			{"read_taxonomy", `{"query": {"kind": "entity_property_values", "entity": "company", "property_name": "plan"}}`, false, `There is no entity "company" here.`},
+			{"read_taxonomy", `{"query": {"kind": "entity_property_values", "entity": "session", "property_name": "$entry_pathname"}}`, true, "value|sessions"},
+			{"read_taxonomy", `{"query": {"kind": "entity_property_values", "entity": "session", "property_name": "plan"}}`, false, `Sessions have no property "plan".`},
+			{"read_taxonomy", fmt.Sprintf(`{"query": {"kind": "action_properties", "action_id": %v}}`, action), true, "property|type\npath|String"},
+			{"read_taxonomy", fmt.Sprintf(`{"query": {"kind": "action_property_values", "action_id": %v, "property_name": "path"}}`, action), true, "value|events\n/b|3"},
+			{"read_taxonomy", `{"query": {"kind": "action_properties", "action_id": 99}}`, false, "Could not find an action with the ID 99"},
+			{"read_taxonomy", `{"query": {"kind": "actions"}}`, false, `There is no "actions" here: read events, event_properties, event_property_values, action_properties, action_property_values, entity_properties or entity_property_values.`},
 		} {
 			answer := mustDo(t, c, http.StatusOK, http.MethodPost, environment+tt.tool+"/", map[string]any{"args": object(t, tt.args)})
 			if diff := cmp.Diff(map[string]any{"success": tt.success, "content": tt.content}, answer); diff != "" {

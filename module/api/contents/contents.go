@@ -47,8 +47,17 @@ func EventsNow(ctx context.Context, e *execution.Executor, c *api.Caller) (event
 
 // PropertiesOf returns the names of the properties of the latest events with these names.
 func PropertiesOf(ctx context.Context, e *execution.Executor, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
+	return properties(ctx, e, c, taxonomy.Properties(events))
+}
+
+// PropertiesOfAction returns the names of the properties of the latest events that match an action.
+func PropertiesOfAction(ctx context.Context, e *execution.Executor, c *api.Caller, action int64) (map[string]bool, execution.Quotas, error) {
+	return properties(ctx, e, c, taxonomy.ActionProperties(action))
+}
+
+func properties(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL) (map[string]bool, execution.Quotas, error) {
 	seen, name := map[string]bool{}, ""
-	quotas, err := Rows(ctx, e, c, taxonomy.Properties(events), []any{&name}, func() { seen[name] = true })
+	quotas, err := Rows(ctx, e, c, q, []any{&name}, func() { seen[name] = true })
 	return seen, quotas, err
 }
 

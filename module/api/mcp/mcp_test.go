@@ -17,6 +17,33 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
+// TestPagesOfEvents: a page has at most 500 events, and says where the next one begins.
+func TestPagesOfEvents(t *testing.T) {
+	w := apitest.New(t)
+	w.LoseClickHouse(t)
+	asked := w.Asks(http.MethodPost, "/")
+	p, err := result.PlanNode(w.Executor, &asked.Caller.Caller, taxonomy.Events(), result.Overrides{}, execution.RefreshBlocking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]string, 501)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`["e%03d", "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"]`, i)
+	}
+	w.Remember(t, p, time.Now(), rows...)
+	for _, limit := range []string{"", `, "limit": 500`, `, "limit": 501`, `, "limit": -1`} {
+		got := w.Send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": {"query": {"kind": "events"`+limit+`}}}`)
+		content, _ := apitest.FieldOf(t, got, "content").(string)
+		if want := "\ne499|2024-03-02T00:00:00Z\n\nThere are more rows than these 500: go on with the offset 500."; !strings.HasSuffix(content, want) || strings.Count(content, "\ne") != 500 {
+			t.Errorf("the first page%s: %s", limit, got.Body)
+		}
+	}
+	got := w.Send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": {"query": {"kind": "events", "offset": 500}}}`)
+	if content := apitest.FieldOf(t, got, "content"); content != "event|last_seen_at\ne500|2024-03-02T00:00:00Z" {
+		t.Errorf("the last page: %s", got.Body)
+	}
+}
+
 // TestReadTaxonomy: all kinds have pages and short values, and a mistake in the arguments is told to the language model.
 func TestReadTaxonomy(t *testing.T) {
 	w := apitest.New(t)
@@ -39,13 +66,19 @@ func TestReadTaxonomy(t *testing.T) {
 		content string
 	}{
 		{`{"query": {"kind": "entity_properties", "entity": "person"}}`, true, "property|type\na|String\nb|String\nc|String"},
-		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": 1, "offset": 1}}`, true, "property|type\nb|String"},
+		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": 1, "offset": 1}}`, true, "property|type\nb|String\n\nThere are more rows than these 1: go on with the offset 2."},
+		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": 1, "offset": 2}}`, true, "property|type\nc|String"},
 		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": -1, "offset": 9}}`, true, "property|type"},
 		{values + `}}`, true, "value|events\n" + strings.Repeat("v", 500) + "…|3\nshort|2"},
 		{values + `}, "truncate": false}`, true, "value|events\n" + strings.Repeat("v", 501) + "|3\nshort|2"},
 		{values + `, "limit": 1, "offset": 1}}`, true, "value|events\nshort|2"},
 		{`{"query": {"kind": "event_properties"}}`, false, "event_properties needs an event_name."},
 		{`{"query": {"kind": "event_property_values", "event_name": "e"}}`, false, "event_property_values needs an event_name and a property_name."},
+		{`{"query": {"kind": "action_properties"}}`, false, "action_properties needs an action_id."},
+		{`{"query": {"kind": "action_property_values", "action_id": 1}}`, false, "action_property_values needs an action_id and a property_name."},
+		{`{"query": {"kind": "entity_property_values", "entity": "person"}}`, false, "entity_property_values needs an entity and a property_name."},
+		{`{"query": {"kind": "entity_properties", "entity": "sessions", "limit": 2}}`, true,
+			"property|type\nsession_id|String\nsession_timestamp|DateTime\n\nThere are more rows than these 2: go on with the offset 2."},
 	} {
 		got := w.Send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": `+tt.args+`}`)
 		want := string(jsontext.Append(nil, struct {
