@@ -245,7 +245,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	listener, ok := opened.(net.Listener)
 	if !ok {
-		return nil, fmt.Errorf("%s is not an address of TCP", address)
+		return nil, fmt.Errorf("peers listen needs a TCP address such as :9443, not %s", address)
 	}
 	return listener, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -194,11 +195,19 @@ func (in *Input) JSONParam(name string, into any) (bool, error) {
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return false, Invalid(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
+			return false, Invalid(name, "invalid_input", "The parameter %s must be %s.", name, wantedJSON(reflect.TypeOf(into).Elem()))
 		}
 		return false, Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
 	}
 	return true, nil
+}
+
+// wantedJSON says which JSON a parameter of a type takes.
+func wantedJSON(t reflect.Type) string {
+	if t.Kind() == reflect.Slice {
+		return "a JSON list of " + typeName(t.Elem().Kind(), nil) + "s"
+	}
+	return "a JSON " + typeName(t.Kind(), nil)
 }
 
 // CompareBools puts false before true.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -62,5 +63,33 @@ func TestWritePage(t *testing.T) {
 				t.Errorf("page (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestJSONParam: a value of another type is refused with the type that is wanted.
+func TestJSONParam(t *testing.T) {
+	for _, tt := range []struct {
+		value string
+		into  any
+		want  string
+	}{
+		{`["a"]`, new([]string), ""},
+		{`{"a": 1}`, new(map[string]json.RawMessage), ""},
+		{"null", new([]string), ""},
+		{"", new([]string), ""},
+		{`"a"`, new([]string), "The parameter x must be a JSON list of strings."},
+		{`["a", 1]`, new([]string), "The parameter x must be a JSON list of strings."},
+		{`["a"]`, new([]int64), "The parameter x must be a JSON list of integers."},
+		{`[]`, new(map[string]json.RawMessage), "The parameter x must be a JSON object."},
+		{"a", new([]string), "The parameter x must be JSON."},
+	} {
+		in := &Input{Request: httptest.NewRequest(http.MethodGet, "/?x="+url.QueryEscape(tt.value), http.NoBody)}
+		got := ""
+		if _, err := in.JSONParam("x", tt.into); err != nil {
+			got = ErrorOf(err).Detail
+		}
+		if got != tt.want {
+			t.Errorf("%s into %T: %q, want %q", tt.value, tt.into, got, tt.want)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func waitErased(cmd *cobra.Command, done adminapi.Deletions) (any, error) {
 		for n, d := range done.Deletions {
 			now, known := current[d.ID]
 			if !known {
-				return done, errors.New("the record of a deletion was purged")
+				return done, errors.New("the record of a deletion is gone: it was purged after it was erased, or its project was deleted")
 			}
 			done.Deletions[n] = now
 			erased = erased && now.ErasedAt != nil

@@ -84,7 +84,7 @@ func openMovable(ctx context.Context, dsn, folder string) (registry.Movable, err
 	}
 	movable, ok := store.(registry.Movable)
 	if !ok {
-		return nil, errors.Join(errors.New("this registry can't be moved"), store.Close())
+		return nil, errors.Join(errors.New("this registry can't be moved: only one in SQLite or PostgreSQL can"), store.Close())
 	}
 	return movable, nil
 }

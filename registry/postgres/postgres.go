@@ -137,7 +137,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 		return nil, errors.New("the search_path of the registry's DSN has to be the name of one schema, of lower case letters, digits and underscores")
 	}
 	if mode := session.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeCacheDescribe && mode != pgx.QueryExecModeDescribeExec {
-		return nil, errors.New("the registry's DSN can't have this default_query_exec_mode")
+		return nil, errors.New("the default_query_exec_mode of the registry's DSN has to be cache_statement, cache_describe or describe_exec")
 	}
 	for name, value := range settings {
 		if _, ok := session.RuntimeParams[name]; !ok {

@@ -284,7 +284,7 @@ func TestCheckDSN(t *testing.T) {
 		{"postgres://u:hidden@db/analytics?sslrootcert=/nowhere/ca.pem", "the registry's postgres:// DSN is not valid: failed to configure TLS (unable to read CA file: open /nowhere/ca.pem: no such file or directory)"},
 		{"postgres://u:hidden@db:port/analytics", "a registry in PostgreSQL is given as postgres://USER:PASSWORD@HOST/DATABASE, and special characters in it as %XX"},
 		{"postgres://u:hid%zen@db/analytics", "a registry in PostgreSQL is given as postgres://USER:PASSWORD@HOST/DATABASE, and special characters in it as %XX"},
-		{"postgres://u:hidden@db/analytics?default_query_exec_mode=simple_protocol", "the registry's DSN can't have this default_query_exec_mode"},
+		{"postgres://u:hidden@db/analytics?default_query_exec_mode=simple_protocol", "the default_query_exec_mode of the registry's DSN has to be cache_statement, cache_describe or describe_exec"},
 	} {
 		got := ""
 		if err := registry.CheckDSN(tt.dsn); err != nil {
