@@ -3,6 +3,7 @@ package compiler
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -11,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 )
 
 // buildActors builds a list of actors.
@@ -106,29 +108,40 @@ func peopleOfText(q *actors.Query, source *query.HogQL, env Env) (*insight.Peopl
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(found.outputs))
-	for i, output := range found.outputs {
-		names[i] = output.Name
+	at := idColumn(found.outputs)
+	if at < 0 {
+		return nil, diag.Field(diag.QueryError, q.Field("source.query"), "The query needs a column actor_id, person_id or id with the ids of people")
 	}
+	s := &hogql.Select{From: insight.From(found.bound)}
+	person := insight.Field(found.outputs[at].Name)
+	if found.outputs[at].Type.Kind == hogql.String {
+		person = insight.Call("toUUID", person)
+	}
+	s.Columns = []hogql.Expr{insight.As(person, insight.ActorID)}
+	people := &insight.People{Query: s, Shaky: true}
+	known := map[string]bool{}
+	if name := found.outputs[at].Name; name == insight.ActorID || name == "id" {
+		known[name] = true // the list has both names already
+	}
+	for _, output := range found.outputs {
+		if !known[output.Name] {
+			known[output.Name] = true
+			s.Columns = append(s.Columns, insight.Field(output.Name))
+			people.Extra = append(people.Extra, output.Name)
+		}
+	}
+	return people, nil
+}
+
+// idColumn returns the position of the column with the ids of actors; -1 if there is none. Like PostHog, it falls back to the first column with "id" in its
+// name, but only to one of UUIDs: distinct ids are no ids of people, and neither are those of events.
+func idColumn(outputs []resolve.Output) int {
 	for _, id := range idColumns {
-		at := slices.Index(names, id)
-		if at < 0 {
-			continue
+		if at := slices.IndexFunc(outputs, func(o resolve.Output) bool { return o.Name == id }); at >= 0 {
+			return at
 		}
-		s := &hogql.Select{From: insight.From(found.bound)}
-		person := insight.Field(id)
-		if found.outputs[at].Type.Kind == hogql.String {
-			person = insight.Call("toUUID", person)
-		}
-		s.Columns = []hogql.Expr{insight.As(person, insight.ActorID)}
-		people := &insight.People{Query: s, Shaky: true}
-		for i, name := range names {
-			if i != at && slices.Index(names, name) == i {
-				s.Columns = append(s.Columns, insight.Field(name))
-				people.Extra = append(people.Extra, name)
-			}
-		}
-		return people, nil
 	}
-	return nil, diag.Field(diag.QueryError, q.Field("source.query"), "The query needs a column actor_id, person_id or id with the ids of people")
+	return slices.IndexFunc(outputs, func(o resolve.Output) bool {
+		return o.Type.Kind == hogql.UUID && o.Name != "uuid" && strings.Contains(strings.ToLower(o.Name), "id")
+	})
 }
