@@ -81,14 +81,5 @@ func (s *store) dropHeld(gone func(*held) bool) {
 		}
 		return false
 	})
-	s.ristretto.IterValues(func(value any) (stop bool) {
-		if pg, ok := value.(*page); ok && entries[pg.id.entry] {
-			hashes = append(hashes, pg.id.hash())
-		}
-		return false
-	})
-	for _, hash := range hashes {
-		s.ristretto.Del(hash)
-	}
-	s.ristretto.Wait()
+	s.deleteWithPages(hashes, entries)
 }

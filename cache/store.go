@@ -143,6 +143,11 @@ func (s *store) drop(records []*record) {
 		hashes = append(hashes, rec.key.hash)
 		entries[rec.entry.id] = !rec.entry.referred.Load()
 	}
+	s.deleteWithPages(hashes, entries)
+}
+
+// deleteWithPages deletes what has these hashes, and the pages of these entries. The caller has entered the gate.
+func (s *store) deleteWithPages(hashes []uint64, entries map[uint64]bool) {
 	s.ristretto.IterValues(func(value any) (stop bool) {
 		if pg, ok := value.(*page); ok && entries[pg.id.entry] {
 			hashes = append(hashes, pg.id.hash())

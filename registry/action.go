@@ -88,12 +88,7 @@ func (a *Action) size() int {
 	return size
 }
 
-func (a *Action) checkSize() error {
-	if a.Deleted { // what was too large before there was a limit can still be deleted
-		return nil
-	}
-	return a.checkNew()
-}
+func (a *Action) checkSize() error { return checkUndeleted(a.Deleted, a.checkNew) }
 
 // checkNew reports that the action is too large, deleted or not.
 func (a *Action) checkNew() error { return checkSize("steps", "This action", a.size(), MaxRecord) }

@@ -47,12 +47,7 @@ func (d *Dashboard) size() int {
 	return len(d.Filters) + len(d.Variables) + len(d.BreakdownColor) + len(d.Description) + textBytes(d.Name) + listBytes(d.Tags)
 }
 
-func (d *Dashboard) checkSize() error {
-	if d.Deleted { // what was too large before there was a limit can still be deleted
-		return nil
-	}
-	return d.checkNew()
-}
+func (d *Dashboard) checkSize() error { return checkUndeleted(d.Deleted, d.checkNew) }
 
 // checkNew reports that the dashboard is too large, deleted or not.
 func (d *Dashboard) checkNew() error {

@@ -52,12 +52,7 @@ func (i *Insight) size() int {
 	return len(i.Query) + len(i.Filters) + textBytes(i.Name, i.DerivedName, i.Description) + listBytes(i.Tags)
 }
 
-func (i *Insight) checkSize() error {
-	if i.Deleted { // what was too large before there was a limit can still be deleted
-		return nil
-	}
-	return i.checkNew()
-}
+func (i *Insight) checkSize() error { return checkUndeleted(i.Deleted, i.checkNew) }
 
 // checkNew reports that the insight is too large, deleted or not.
 func (i *Insight) checkNew() error {

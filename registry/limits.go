@@ -148,6 +148,14 @@ func checkSize(field, what string, size, most int) error {
 	return &FieldError{Field: field, Code: CodeTooBig, Message: fmt.Sprintf("%s takes %d bytes; the limit is %d.", what, size, most)}
 }
 
+// checkUndeleted checks a record unless it is deleted: what was too large before there was a limit can still be deleted.
+func checkUndeleted(deleted bool, check func() error) error {
+	if deleted {
+		return nil
+	}
+	return check()
+}
+
 func textBytes(texts ...*string) (size int) {
 	for _, text := range texts {
 		if text != nil {

@@ -82,12 +82,7 @@ func (t *Tile) size() int {
 	return size
 }
 
-func (t *Tile) checkSize() error {
-	if t.Deleted { // what was too large before there was a limit can still be deleted
-		return nil
-	}
-	return t.checkNew()
-}
+func (t *Tile) checkSize() error { return checkUndeleted(t.Deleted, t.checkNew) }
 
 // checkNew reports that the tile is too large, deleted or not.
 func (t *Tile) checkNew() error {

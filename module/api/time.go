@@ -18,3 +18,12 @@ func ParseTime(text string) (time.Time, bool) {
 	}
 	return time.Time{}, false
 }
+
+// TimeField is ParseTime for a field or parameter, which the error names.
+func TimeField(name, text string) (time.Time, error) {
+	at, ok := ParseTime(text)
+	if !ok {
+		return time.Time{}, Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+	}
+	return at, nil
+}

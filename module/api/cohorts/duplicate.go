@@ -49,8 +49,3 @@ func shortName(name, ending string) string {
 	runes := []rune(name)
 	return strings.TrimSpace(string(runes[:min(len(runes), registry.MaxCohortName-len(ending))])) + ending
 }
-
-// likeText escapes the wildcards of LIKE.
-func likeText(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -112,7 +113,7 @@ func personsOf(id int64, search string, limit, offset int) *query.HogQL {
 	if search != "" {
 		where += " and (toString(id) = {search} or properties.email ilike {pattern} or properties.name ilike {pattern}" +
 			" or id in (select person_id from person_distinct_ids where distinct_id ilike {pattern}))"
-		q.Values["search"], q.Values["pattern"] = search, "%"+likeText(search)+"%"
+		q.Values["search"], q.Values["pattern"] = search, filter.Containing(search)
 	}
 	page := fmt.Sprintf("select id, created_at, properties, is_identified from persons where %s order by created_at desc, id limit %d offset %d", where, limit, offset)
 	q.Query = "select p.id, p.created_at, toString(p.properties), p.is_identified, d.ids from (" + page + ") p left join " +

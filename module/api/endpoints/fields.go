@@ -81,12 +81,11 @@ func timeField(body map[string]json.RawMessage, name string, out **time.Time) er
 	if given, err := api.Field(body, name, &text); err != nil || !given {
 		return err
 	}
-	at, ok := api.ParseTime(text)
-	if !ok {
-		return api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+	at, err := api.TimeField(name, text)
+	if err == nil {
+		*out = &at
 	}
-	*out = &at
-	return nil
+	return err
 }
 
 // rateField reads rate_limit into *out if given; null is the zero Rate.

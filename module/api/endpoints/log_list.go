@@ -127,11 +127,7 @@ func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool
 		if text == "" {
 			return time.Time{}, nil
 		}
-		at, ok := api.ParseTime(text)
-		if !ok {
-			return at, api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
-		}
-		return at, nil
+		return api.TimeField(name, text)
 	}
 	after, err := bound("after")
 	if err != nil {

@@ -129,11 +129,7 @@ func readExpiry(c *api.Caller, fields map[string]json.RawMessage) (time.Time, er
 	case !timed:
 		return time.Time{}, nil
 	}
-	at, ok := api.ParseTime(text)
-	if !ok {
-		return time.Time{}, api.Invalid("expires_at", "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
-	}
-	return at, nil
+	return api.TimeField("expires_at", text)
 }
 
 // checkExpiryStays refuses fields that would change when a key expires. Clients may send back a record unchanged.
