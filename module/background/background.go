@@ -103,6 +103,26 @@ func (w *Worker) Lock(ctx context.Context, name string) (release func(), err err
 	return release, nil
 }
 
+// watchEvery is how often Watch looks.
+const watchEvery = 200 * time.Millisecond
+
+// Watch calls end once work is no longer wanted. It returns then, or when ctx ends.
+func Watch(ctx context.Context, wanted func() bool, end func()) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !wanted() {
+			end()
+			return
+		}
+	}
+}
+
 // Bell tells a worker that there may be work.
 type Bell chan struct{}
 

@@ -1,6 +1,7 @@
 package background_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,4 +92,31 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
+}
+
+// TestWatch: work that is no longer wanted is ended once, and work whose context ends is left alone.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var unwanted atomic.Bool
+		var ended atomic.Int64
+		watch := func(ctx context.Context) {
+			background.Watch(ctx, func() bool { return !unwanted.Load() }, func() { ended.Add(1) })
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go watch(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		go watch(t.Context())
+		time.Sleep(time.Minute)
+		if n := ended.Load(); n != 0 {
+			t.Errorf("wanted work was ended %d times", n)
+		}
+		unwanted.Store(true)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := ended.Load(); n != 1 {
+			t.Errorf("unwanted work was ended %d times", n)
+		}
+	})
 }

@@ -111,7 +111,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	ctx, cancel := context.WithCancelCause(c.open)
 	defer cancel(nil)
 	go func() { // if it panics, the work goes on, and the registry decides at its end
-		_ = rescue.Do(c.Logger, func() error { r.follow(ctx, cancel); return nil }, r.fields()...)
+		_ = rescue.Do(c.Logger, func() error { r.watch(ctx, cancel); return nil }, r.fields()...)
 	}()
 	err = rescue.Do(c.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {

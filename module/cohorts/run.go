@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -30,24 +31,12 @@ type run struct {
 // errSuperseded reports that a calculation is no longer wanted: the cohort was changed or deleted.
 var errSuperseded = errors.New("the cohort was changed")
 
-// followEvery is how often a calculation checks whether it is still wanted.
-const followEvery = 200 * time.Millisecond
-
-// follow ends a calculation that is no longer wanted.
-func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now := r.Registry.Snapshot().Cohort(r.project, r.cohort); now == nil || now.PendingVersion != r.version {
-			cancel(errSuperseded)
-			return
-		}
-	}
+// watch ends a calculation that is no longer wanted.
+func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	background.Watch(ctx, func() bool {
+		now := r.Registry.Snapshot().Cohort(r.project, r.cohort)
+		return now != nil && now.PendingVersion == r.version
+	}, func() { cancel(errSuperseded) })
 }
 
 // settle computes the version, and makes queries read it if its members differ from the previous ones.

@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -74,7 +75,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	ctx, cancel := context.WithCancelCause(f.open)
 	defer cancel(nil)
 	go func() { // if it panics, the work goes on, and the registry decides at its end
-		_ = rescue.Do(f.Logger, func() error { r.follow(ctx, cancel); return nil }, r.fields()...)
+		_ = rescue.Do(f.Logger, func() error { r.watch(ctx, cancel); return nil }, r.fields()...)
 	}()
 	err = rescue.Do(f.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {
@@ -125,24 +126,12 @@ type run struct {
 // errSuperseded reports that a fill is no longer wanted: the version was changed or switched off, or its endpoint was deleted.
 var errSuperseded = errors.New("the fill is no longer wanted")
 
-// followEvery is how often a fill checks whether it is still wanted.
-const followEvery = 200 * time.Millisecond
-
-// follow ends a fill that is no longer wanted.
-func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if m, ok := find(r.Registry.Snapshot(), r.name); !ok || m.Table.Pending != r.fill {
-			cancel(errSuperseded)
-			return
-		}
-	}
+// watch ends a fill that is no longer wanted.
+func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	background.Watch(ctx, func() bool {
+		m, ok := find(r.Registry.Snapshot(), r.name)
+		return ok && m.Table.Pending == r.fill
+	}, func() { cancel(errSuperseded) })
 }
 
 // settle creates the table and makes runs read it.
