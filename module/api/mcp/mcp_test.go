@@ -77,8 +77,10 @@ func TestReadTaxonomy(t *testing.T) {
 		{`{"query": {"kind": "action_properties"}}`, false, "action_properties needs an action_id."},
 		{`{"query": {"kind": "action_property_values", "action_id": 1}}`, false, "action_property_values needs an action_id and a property_name."},
 		{`{"query": {"kind": "entity_property_values", "entity": "person"}}`, false, "entity_property_values needs an entity and a property_name."},
-		{`{"query": {"kind": "entity_properties", "entity": "sessions", "limit": 2}}`, true,
-			"property|type\nsession_id|String\nsession_timestamp|DateTime\n\nThere are more rows than these 2: go on with the offset 2."},
+		{
+			`{"query": {"kind": "entity_properties", "entity": "sessions", "limit": 2}}`, true,
+			"property|type\nsession_id|String\nsession_timestamp|DateTime\n\nThere are more rows than these 2: go on with the offset 2.",
+		},
 	} {
 		got := w.Send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": `+tt.args+`}`)
 		want := string(jsontext.Append(nil, struct {
