@@ -24,34 +24,46 @@ type dates struct {
 	rows       int
 	columns    int
 	attr       string // of the number of columns, or of the start of the range
+	// attrs of the length of a period: of retention's own field, and of the one that all insights have
+	lengthAttr, intervalAttr string
 	// since is the start of the first row if only the events show it; nil otherwise.
 	since hogql.Expr
 }
 
 // resolveDates reads the range of the rows. The error is a *diag.Error.
 func resolveDates(q *Query, w *insight.World) (dates, error) {
+	d := dates{columns: q.Columns(), attr: q.Field("retentionFilter.totalIntervals"), lengthAttr: q.Field("retentionFilter.period"), intervalAttr: q.Field("interval")}
 	r, err := insight.Resolve(w, &q.Common, q.Period)
-	if mistake, ok := errors.AsType[*diag.Error](err); ok && mistake.Attr == q.Field("interval") {
-		return dates{}, diag.Field(cellsCode, q.Field("retentionFilter.period"), "%s", mistake.Detail)
-	}
 	if err != nil {
-		return dates{}, err
+		return d, d.refused(err)
 	}
-	d := dates{Range: r, columns: q.Columns(), attr: q.Field("retentionFilter.totalIntervals")}
-	d.end = r.Next(r.Floor(r.To))
+	d.Range = r
+	whole := r.Next(r.Floor(r.To))
+	d.end = whole
 	if now := w.Now.In(w.Zone()); q.DateRange.ExcludeIncomplete && d.end.After(now) {
 		d.end = r.Floor(now)
 	}
 	switch {
 	case r.All:
-		d.first = r.Floor(r.Lower.In(w.Zone()))
+		d.first = r.Lower.In(w.Zone())
 		return d, nil
 	case q.DateRange.From == "":
 		d.first = r.Floor(r.Step(d.end, -q.Intervals))
 	default:
 		d.first, d.attr = r.Floor(r.From), q.FromField()
+		if !d.first.Before(d.end) { // a range within the period that has not ended shows it
+			d.end = whole
+		}
 	}
 	return d.counted()
+}
+
+// refused returns the error for a range that could not be resolved. Retention has a field of its own for the length of its periods.
+func (d *dates) refused(err error) error {
+	if mistake, ok := errors.AsType[*diag.Error](err); ok && mistake.Attr == d.intervalAttr {
+		return diag.Field(cellsCode, d.lengthAttr, "%s", mistake.Detail)
+	}
+	return err
 }
 
 // counted returns the dates with the number of their rows.
@@ -70,9 +82,12 @@ func (d dates) counted() (dates, error) {
 func (d dates) from(earliest time.Time) (dates, error) {
 	r, err := d.Since(earliest)
 	if err != nil {
-		return d, err
+		return d, d.refused(err)
 	}
 	d.Range, d.first = r, r.Floor(r.From)
+	if first := earliest.In(r.To.Location()); !earliest.Before(insight.FirstTime) {
+		d.first = r.Floor(first) // as the rows are counted: all that there is of this period counts, even if only whole periods do
+	}
 	return d.counted()
 }
 

@@ -98,6 +98,7 @@ func TestRows(t *testing.T) {
 		{"months, the last day of one", "UTC", 0, `"dateRange": {"date_to": "2020-01-31"}, "retentionFilter": {"period": "Month", "totalIntervals": 3}`, "2019-11-01T00:00:00Z 2020-01-01T00:00:00Z 3"},
 		{"rows by the range", "UTC", 0, `"dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}, "retentionFilter": {"period": "Month"}`, "2020-01-01T00:00:00Z 2020-01-01T00:00:00Z 1"},
 		{"without the day that is not over", "UTC", 0, `"dateRange": {"excludeIncompletePeriods": true}, "retentionFilter": {"totalIntervals": 2}`, "2020-01-07T00:00:00Z 2020-01-08T00:00:00Z 2"},
+		{"only the day that is not over", "UTC", 0, `"dateRange": {"date_from": "dStart", "excludeIncompletePeriods": true}, "retentionFilter": {}`, "2020-01-09T00:00:00Z 2020-01-09T00:00:00Z 1"},
 		{"a range that ends before it begins", "UTC", 0, `"dateRange": {"date_from": "2020-01-05", "date_to": "2020-01-03"}, "retentionFilter": {}`, "none"},
 	}
 	for _, tt := range tests {
@@ -156,6 +157,10 @@ func TestShape(t *testing.T) {
 			"\"0\" Day 0 2020-01-02T00:00:00Z: Day 0=7",
 		},
 		{
+			"the cohort of all without data", `"retentionFilter": {"totalIntervals": 1}, "breakdownFilter": {"breakdown": ["all"], "breakdown_type": "cohort"}`,
+			nil, "",
+		},
+		{
 			"cohorts, none of them left over", `"dateRange": {"date_from": "2020-01-02", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1},
 				"breakdownFilter": {"breakdown": [7, "all"], "breakdown_type": "cohort", "breakdown_limit": 1}`,
 			[]string{`[1, "0", 0, 0, 7]`, `[2, "7", 0, 0, 3]`},
@@ -171,6 +176,11 @@ func TestShape(t *testing.T) {
 			"all time", `"dateRange": {"date_from": "all", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1}`,
 			[]string{"[0, 0, 2]", "[-1, 1577923200, 0]", "[2, 0, 9]"},
 			"Day 0 2020-01-02T00:00:00Z: Day 0=2",
+		},
+		{
+			"all time, whole periods", `"dateRange": {"date_from": "all", "excludeIncompletePeriods": true}, "retentionFilter": {"period": "Week", "totalIntervals": 1}`,
+			[]string{"[0, 0, 2]", "[-1, 1577923200, 0]"},
+			"Week 0 2019-12-29T00:00:00Z: Week 0=2",
 		},
 	}
 	for _, tt := range tests {
@@ -300,13 +310,15 @@ func TestAmountsOfTheStart(t *testing.T) {
 // TestAllTimeOfTooMuch checks that a range that only the rows show to be too long is a mistake of the author, too.
 func TestAllTimeOfTooMuch(t *testing.T) {
 	t.Parallel()
-	built, err := build(t, insighttest.World(), `"dateRange": {"date_from": "all"}, "retentionFilter": {"totalIntervals": 100}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = built.Shape(slices.Values([][]byte{[]byte("[-1, 1000000000, 0]")}))
-	if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, "retentionFilter.totalIntervals: ") {
-		t.Errorf("got %s, want a mistake in retentionFilter.totalIntervals", got)
+	for field, filter := range map[string]string{"totalIntervals": `{"totalIntervals": 100}`, "period": `{"period": "Hour"}`} {
+		built, err := build(t, insighttest.World(), `"dateRange": {"date_from": "all"}, "retentionFilter": `+filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = built.Shape(slices.Values([][]byte{[]byte("[-1, 1000000000, 0]")}))
+		if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, "retentionFilter."+field+": ") {
+			t.Errorf("got %s, want a mistake in %s", got, field)
+		}
 	}
 }
 

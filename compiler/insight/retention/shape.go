@@ -72,6 +72,9 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		m := &all[place-1]
 		m.value, m.cells = value, append(m.cells, f)
 	}
+	if s.q.Breakdowns != nil && !s.split && len(all[0].cells) == 0 {
+		all = nil // a breakdown by the cohort of everybody has no values without data
+	}
 	dates := s.dates
 	if dates.All {
 		var err error
