@@ -155,7 +155,7 @@ func (b *builder) breakdown() (*value, error) {
 	}
 	kind := b.q.Breakdowns.Fields[0].Type
 	out.cohort = len(out.members) == 1 && kind == "cohort"
-	out.list = len(out.members) > 1 || kind != "group"
+	out.list = len(out.members) > 1 || kind != "group" || b.q.Breakdowns.List
 	return out, nil
 }
 

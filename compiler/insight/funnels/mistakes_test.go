@@ -154,6 +154,7 @@ func TestAllowed(t *testing.T) {
 		"an optional step before another optional one":  `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}, {"event": "b", "optionalInFunnel": true}]`,
 		"32 steps with exclusions that all differ":      `"series": [` + strings.Repeat(`{"event": "a"}, `, 31) + `{"event": "b"}], "dateRange": {"date_from": "all"}, "funnelsFilter": {"exclusions": [` + strings.Join(differing(15), ", ") + `]}`,
 		"a window that is not positive, which is 14":    `"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelWindowInterval": 0}`,
+		"what PostHog sends without being asked":        `"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelWindowBoundary": "clip", "funnelHoldConstantBreakdown": false}`,
 		"a value of a step that is not asked by values": `"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"breakdownAttributionType": "step"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,6 +175,12 @@ func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
 	q.AttributionStep = f.IntegerOrNil("breakdownAttributionValue")
 	q.HideIncomplete = f.Flag("hideIncompleteConversionWindowPeriods")
 	q.Exclusions = exclusions(r, f)
+	if f.Flag("funnelHoldConstantBreakdown") {
+		r.Refuse(f.Field("funnelHoldConstantBreakdown"), "A funnel that holds its breakdown constant is not supported")
+	}
+	if f.Choice("funnelWindowBoundary", "clip", "clip", "extend") == "extend" {
+		r.Refuse(f.Field("funnelWindowBoundary"), "Only steps within the date range count: funnelWindowBoundary has to be clip")
+	}
 	r.NoTarget(f)
 	f.Display(shownFunnel...)
 	f.Close()

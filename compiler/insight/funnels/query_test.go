@@ -1,6 +1,7 @@
 package funnels_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -58,6 +59,10 @@ func TestReadMistakes(t *testing.T) {
 			"compareFilter\n  Funnels cannot be compared with another period [type=value_error]",
 		},
 		{
+			"another boundary", `"funnelsFilter": {"funnelWindowBoundary": "cut"}`, "funnelsFilter.funnelWindowBoundary",
+			"funnelsFilter.funnelWindowBoundary\n  Input should be 'clip' or 'extend' [type=enum]",
+		},
+		{
 			"a window of half a day", `"funnelsFilter": {"funnelWindowInterval": "0.5"}`, "funnelsFilter.funnelWindowInterval",
 			"funnelsFilter.funnelWindowInterval\n  Input should be a valid integer [type=int_type]",
 		},
@@ -87,5 +92,16 @@ func TestReadMistakes(t *testing.T) {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestReadRefused checks what PostHog's funnels have, and these do not.
+func TestReadRefused(t *testing.T) {
+	t.Parallel()
+	for field, value := range map[string]string{"funnelWindowBoundary": `"extend"`, "funnelHoldConstantBreakdown": "true"} {
+		_, err := compiler.Parse([]byte(`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"` + field + `": ` + value + `}}`))
+		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Attr != "funnelsFilter."+field || mistake.Code != diag.InvalidInput {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }

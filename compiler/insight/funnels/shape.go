@@ -246,8 +246,11 @@ func (it *item) name(s *query.Series, w *insight.World) {
 	case query.EventsNode:
 		it.ActionID, it.Name = s.Event, s.Event
 	}
-	if s.CustomName != "" {
+	switch {
+	case s.CustomName != "":
 		it.CustomName = &s.CustomName
+	case s.Kind == query.EventsNode && s.Name != "" && s.Name != name:
+		it.CustomName = &s.Name
 	}
 }
 

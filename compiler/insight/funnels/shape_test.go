@@ -2,6 +2,7 @@ package funnels_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // TestResults checks the answers built from rows (contract: funnels.md, sections 10 to 12).
@@ -70,6 +72,17 @@ func TestResults(t *testing.T) {
 			[]string{`["tech", 0, [1, 0], [null, null], [null, null]]`},
 			"[[" + first("1", of(`"tech"`)) + "," + second("0", "null", of(`"tech"`)) + "]]",
 		},
+		{
+			"the value of a group in a list", two + `, "breakdownFilter": {"breakdown": ["industry"], "breakdown_type": "group"}`,
+			[]string{`["tech", 0, [1, 0], [null, null], [null, null]]`},
+			"[[" + first("1", of(`["tech"]`)) + "," + second("0", "null", of(`["tech"]`)) + "]]",
+		},
+		{
+			"renamed steps", `"series": [{"event": "a", "name": "a"}, {"event": "b", "name": "B", "custom_name": "B!"}, {"event": null, "name": "Any"}]`,
+			[]string{`[[5, 2, 1], [null, null, null], [null, null, null]]`},
+			"[" + first("5", "") + "," + second("2", "null", "") + `, {"action_id": null, "name": null, "custom_name": "Any", "order": 2, "people": [], "count": 1,
+				"type": "events", "average_conversion_time": null, "median_conversion_time": null}]`,
+		},
 		{"no values", two + plan, nil, "[]"},
 		{
 			"one cohort and everybody else", two + paying,
@@ -101,6 +114,12 @@ func TestResults(t *testing.T) {
 			"rates with nobody in the cohort", two + rates + paying,
 			[]string{`[[["2020-01-02", 2, 1]], "4503599627370496"]`},
 			`[{` + days + `, "data": [0, 50, 0], "breakdown_value": "Not in paying"}]`,
+		},
+		{"rates of one cohort and no events", two + rates + paying, nil, `[{` + days + `, "data": [0, 0, 0], "breakdown_value": "Not in paying"}]`},
+		{
+			"rates of Thursdays", `"series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03", "daysOfWeek": [4]}` + rates,
+			[]string{`[[["2020-01-02", 2, 1]]]`},
+			`[{` + days + `, "data": [0, 50, 0]}]`,
 		},
 		{
 			"rates", two + rates,
@@ -147,6 +166,28 @@ func TestResults(t *testing.T) {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRatesByCohort: the series of cohorts are sorted by name.
+func TestRatesByCohort(t *testing.T) {
+	t.Parallel()
+	w := insighttest.World()
+	w.Database.Cohorts = schema.NewCohorts([]schema.Cohort{{ID: 9, Name: "b", Version: 1}, {ID: 10, Name: "c", Version: 1}, {ID: 11, Name: "a", Version: 1}}, false)
+	built, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}],
+		"funnelsFilter": {"funnelVizType": "trends"}, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [9, 10, 11]}}`), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var series []struct {
+		Value string `json:"breakdown_value"`
+	}
+	answer := insighttest.Shape(t, built, `[[], "9"]`, `[[], "10"]`, `[[], "11"]`)
+	if err := json.Unmarshal(answer.Results, &series); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(series); got != "[{a} {b} {c}]" {
+		t.Errorf("series of %s, want a, b and c", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func (b *builder) mostSeries(dates *insight.Range) int {
 	}
 	points := 1
 	if !dates.All { // otherwise only the rows show how many periods there are
-		points = max(1, len(dates.Buckets()))
+		points = max(1, len(periods(dates)))
 	}
 	return min(limit, max(1, maxPoints/points))
 }
@@ -170,9 +170,12 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		case outside(y):
 			return -1
 		}
+		if b.value != nil && b.value.cohort {
+			return cmp.Compare(b.cohortName(x.values[0]), b.cohortName(y.values[0]))
+		}
 		return slices.Compare(x.values, y.values)
 	})
-	if b.value != nil && b.value.outsiders && len(all) > 0 && !outside(all[len(all)-1]) {
+	if b.value != nil && b.value.outsiders && (len(all) == 0 || !outside(all[len(all)-1])) {
 		all = append(all, series{values: []string{outsiderValue}})
 	}
 	starts := b.shownPeriods(&dates)
@@ -201,9 +204,16 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return out, err
 }
 
+// periods returns the starts of all periods. Those of days on which nobody can enter are among them.
+func periods(dates *insight.Range) []time.Time {
+	all := *dates
+	all.DaysOfWeek = nil
+	return all.Buckets()
+}
+
 // shownPeriods returns the starts of the periods. If HideIncomplete is set, it leaves out those whose window is still open.
 func (b *builder) shownPeriods(dates *insight.Range) []time.Time {
-	starts := dates.Buckets()
+	starts := periods(dates)
 	if !b.q.HideIncomplete {
 		return starts
 	}
