@@ -112,7 +112,7 @@ func TestErasedAgain(t *testing.T) {
 	s.run(t, noRecount)
 	const (
 		properties = "SELECT DISTINCT toString(properties) AS p FROM person ORDER BY p"
-		marks      = "SELECT count() FROM person WHERE is_deleted"
+		marks      = "SELECT (SELECT count() FROM person WHERE is_deleted) + (SELECT count() FROM person_distinct_id2 WHERE is_deleted)"
 	)
 	remove := func(who ingest.Named, ago time.Duration) {
 		t.Helper()
