@@ -57,8 +57,6 @@ type Options struct {
 	Deletions func() Deletions
 	// Read, count and look up, but write nothing. What the records say is remembered as if it were written, for as long as people are remembered between batches.
 	DryRun bool
-
-	began time.Time // when the call with these options began
 	// Called after each batch of an import with the report so far, without types and group types.
 	Progress func(Report)
 	// Called before each batch, once no other batch of the project is being written here; done is called after the batch is written. Default: batches wait
@@ -67,6 +65,8 @@ type Options struct {
 	// Waits for a place for each batch, before its turn: waiting for a place does not block other writers. A batch whose turn does not come soon leaves
 	// its place, and enters again when the turn has come. Not for Deliver. Default: batches need no place.
 	Enter func(context.Context) (leave func(), err error)
+
+	began time.Time // when the call with these options began
 }
 
 // Report says what was done with the records.
