@@ -297,8 +297,8 @@ func TestCohortBreakdowns(t *testing.T) {
 		node := cohortNode("FunnelsQuery", steps, by(three), fields{"funnelsFilter": fields{"funnelVizType": "trends"}})
 		want := []any{
 			fields{"breakdown_value": "all users", "data": []any{66.67, 50.0, 0.0}},
-			fields{"breakdown_value": "trial", "data": []any{50.0, 0.0, 0.0}},
 			fields{"breakdown_value": "paying", "data": []any{100.0, 100.0, 0.0}},
+			fields{"breakdown_value": "trial", "data": []any{50.0, 0.0, 0.0}},
 		}
 		answer := c.Do(t, http.MethodPost, "query/", fields{"query": node})
 		if diff := cmp.Diff(any(want), harness.Only(want, answer.Body["results"])); diff != "" {
