@@ -28,7 +28,10 @@ type Parts struct {
 	*Common
 	Interval   *Interval
 	Breakdowns **Breakdowns
-	Compare    **Compare
+	// Compare is nil too for displays that show no comparison.
+	Compare **Compare
+	// Compared reports whether the insight is compared even if nothing asks for that.
+	Compared bool
 }
 
 // IntervalOf returns the interval of an insight, or its period for kinds with periods instead; empty for other queries.

@@ -16,6 +16,8 @@ type Overrides struct {
 	NoBreakdown        bool     // an empty breakdown filter removes the insight's own
 	Interval           Interval // empty for the insight's own
 	FilterTestAccounts *bool
+	Compare            *Compare // what to compare with; nil for the insight's own comparison
+	Compared           bool     // whether to compare, if Compare is not nil
 }
 
 // ParseOverrides parses a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
@@ -68,6 +70,10 @@ func (r *Reader) overrides(raw []byte) (*Overrides, error) {
 	if _, ok := o.Take("interval"); ok {
 		out.Interval = r.Interval(o)
 	}
+	if o.Given["compareFilter"] != nil {
+		compare, on := r.CompareFilter(o)
+		out.Compare, out.Compared = &compare, on
+	}
 	o.Close()
 	return out, nil
 }
@@ -86,9 +92,6 @@ func (ov *Overrides) Apply(n Insight) Insight {
 	out := n.Clone()
 	parts := out.Parts()
 	if ov.DateFrom != "" || ov.DateTo != "" {
-		if ov.DateFrom == "all" && parts.Compare != nil {
-			*parts.Compare = nil
-		}
 		parts.DateRange.From, parts.DateRange.To = ov.DateFrom, ov.DateTo
 		parts.DateRange.FromAt, parts.DateRange.ToAt = "filters_override.date_from", "filters_override.date_to"
 		parts.DateRange.Explicit = false
@@ -106,7 +109,24 @@ func (ov *Overrides) Apply(n Insight) Insight {
 	if ov.FilterTestAccounts != nil {
 		parts.FilterTestAccounts = *ov.FilterTestAccounts
 	}
+	if parts = out.Parts(); parts.Compare != nil { // they may depend on the dates
+		ov.compare(parts)
+	}
 	return out
+}
+
+// compare applies the comparison. There is nothing before all of time to compare with.
+func (ov *Overrides) compare(parts Parts) {
+	switch {
+	case parts.DateRange.From == "all" && (ov.DateFrom == "all" || ov.Compare != nil):
+		*parts.Compare = nil
+	case ov.Compare != nil && (ov.Compared || parts.Compared):
+		*parts.Compare = ov.Compare
+	case ov.Compare != nil:
+		*parts.Compare = nil
+	case parts.Compared && *parts.Compare == nil:
+		*parts.Compare = &Compare{}
+	}
 }
 
 // Overridable is a node, neither an insight nor SQL, that overrides can be applied to: one about an insight, or a list of events.

@@ -158,8 +158,10 @@ func (m members) overlayInsight(n Insight, over members, parsed *Overrides) erro
 	if err := m.overlayDates(over); err != nil {
 		return err
 	}
-	if string(over["date_from"]) == `"all"` && parts.Compare != nil {
-		delete(m, "compareFilter")
+	if parts.Compare != nil && (over.has("compareFilter") || string(over["date_from"]) == `"all"`) {
+		if err := m.overlayCompare(over); err != nil {
+			return err
+		}
 	}
 	if over.has("filterTestAccounts") {
 		m["filterTestAccounts"] = over["filterTestAccounts"]
@@ -171,6 +173,20 @@ func (m members) overlayInsight(n Insight, over members, parsed *Overrides) erro
 		m["breakdownFilter"] = over["breakdown_filter"]
 	}
 	return m.overlayProperties(parts.Properties, over, parsed)
+}
+
+// overlayCompare applies the comparison of overrides, after their dates.
+func (m members) overlayCompare(over members) error {
+	dates, err := m.object("dateRange")
+	switch {
+	case err != nil:
+		return err
+	case string(dates["date_from"]) == `"all"`:
+		delete(m, "compareFilter")
+	default:
+		m["compareFilter"] = over["compareFilter"]
+	}
+	return nil
 }
 
 // overlayProperties adds the properties of overrides to those of a query.

@@ -28,6 +28,39 @@ func TestOverlaid(t *testing.T) {
 			`{"dateRange":{"date_from":"all"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
 		},
 		{
+			"a comparison", trends, `{"compareFilter":{"compare":true,"compare_to":"-1w"}}`, ``,
+			`{"compareFilter":{"compare":true,"compare_to":"-1w"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"no comparison", `{"kind":"StickinessQuery","series":[{"event":"a"}],"compareFilter":{"compare":true}}`, `{"compareFilter":{"compare":false}}`, ``,
+			`{"compareFilter":{"compare":false},"kind":"StickinessQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"a comparison of all time", `{"kind":"TrendsQuery","series":[{"event":"a"}],"dateRange":{"date_from":"all"}}`, `{"compareFilter":{"compare":true}}`, ``,
+			`{"dateRange":{"date_from":"all"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"a comparison, and other dates than all time", `{"kind":"TrendsQuery","series":[{"event":"a"}],"dateRange":{"date_from":"all"}}`,
+			`{"date_from":"-7d","compareFilter":{"compare":true}}`, ``,
+			`{"compareFilter":{"compare":true},"dateRange":{"date_from":"-7d"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"a comparison of a map", `{"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"WorldMap"}}`, `{"compareFilter":{"compare":true}}`, ``,
+			`{"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"WorldMap"}}`,
+		},
+		{
+			"a metric shows its change", `{"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`, `{"compareFilter":{"compare":false,"compare_to":"-1w"}}`, ``,
+			`{"compareFilter":{"compare":false,"compare_to":"-1w"},"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`,
+		},
+		{
+			"a metric of all time, over other dates", `{"kind":"TrendsQuery","series":[{"event":"a"}],"dateRange":{"date_from":"all"},"trendsFilter":{"display":"Metric"}}`, `{"date_from":"-7d"}`, ``,
+			`{"dateRange":{"date_from":"-7d"},"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`,
+		},
+		{
+			"a kind without comparisons", `{"kind":"LifecycleQuery","series":[{"event":"a"}]}`, `{"compareFilter":{"compare":true},"date_from":"all"}`, ``,
+			`{"dateRange":{"date_from":"all"},"kind":"LifecycleQuery","series":[{"event":"a"}]}`,
+		},
+		{
 			"properties are added", `{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[{"key":"k"}]}`, `{"properties":[{"key":"l"}]}`, ``,
 			`{"kind":"TrendsQuery","properties":{"type":"AND","values":[{"type":"AND","values":[{"key":"k"}]},{"type":"AND","values":[{"key":"l"}]}]},"series":[{"event":"a"}]}`,
 		},

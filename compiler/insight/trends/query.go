@@ -52,6 +52,9 @@ var totals = map[Display]bool{
 	"ActionsDonut": true, "ActionsProportionBar": true, "CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
 }
 
+// uncompared are the displays that have no place for a second period.
+var uncompared = map[Display]bool{WorldMap: true, Slope: true, "ActionsProportionBar": true, "CalendarHeatmap": true}
+
 // Total reports whether a display shows one number for the whole range.
 func (d Display) Total() bool { return totals[d] }
 
@@ -67,7 +70,11 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Query) Parts() query.Parts {
-	return query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compare: &q.Compare}
+	parts := query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compared: q.compares(false)}
+	if !uncompared[q.Display] {
+		parts.Compare = &q.Compare
+	}
+	return parts
 }
 
 // Clone returns a copy.
