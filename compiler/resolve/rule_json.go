@@ -16,7 +16,7 @@ func (s *scope) jsonCall(c *calling) resolved.Expr {
 		return e
 	}
 	args := s.arguments(c)
-	if c.f.Path == schema.PathTyped && typeOf(args[0]).MayBeNull() && s.composite(args[len(args)-1]) {
+	if typeOf(args[0]).MayBeNull() && (c.f.Result.Kind == hogql.ArrayKind || c.f.Path == schema.PathTyped && s.composite(args[len(args)-1])) {
 		args[0] = native(stringType, c.Pos, "ifNull", args[0], literal(""))
 	}
 	return s.finish(c, args)
