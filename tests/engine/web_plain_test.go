@@ -194,7 +194,11 @@ func (q *webQuery) value(by string, e *trendEvent, s *webSession) (value any, sh
 	case "InitialUTMSource":
 		return anyOf(s.entry("utm_source")), true
 	case "InitialUTMSourceMediumCampaign":
-		value = or(s.entry("utm_source"), s.entry("$referring_domain")) + " / " + or(s.entry("utm_medium")) + " / " + or(s.entry("utm_campaign"))
+		referrer := s.entry("$referring_domain")
+		if referrer != nil {
+			*referrer = "referrer:" + *referrer // a copy
+		}
+		value = or(s.entry("utm_source"), referrer) + " / " + or(s.entry("utm_medium")) + " / " + or(s.entry("utm_campaign"))
 	case "Browser", "Language":
 		value = anyOf(e.text(map[string]string{"Browser": "$browser", "Language": "$browser_language"}[by]))
 	case "Timezone":

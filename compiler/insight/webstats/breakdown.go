@@ -57,7 +57,7 @@ var breakdowns = map[string]breakdown{
 	"InitialUTMTerm":         {of: "session.$entry_utm_term", shown: all},
 	"InitialUTMContent":      {of: "session.$entry_utm_content", shown: all},
 	"InitialUTMSourceMediumCampaign": {of: `concatWithSeparator(' / ',
-		coalesce(session.$entry_utm_source, session.$entry_referring_domain, '(none)'),
+		coalesce(session.$entry_utm_source, concat('referrer:', session.$entry_referring_domain), '(none)'),
 		coalesce(session.$entry_utm_medium, '(none)'), coalesce(session.$entry_utm_campaign, '(none)'))`},
 	"Browser":    {of: "properties.$browser"},
 	"OS":         {of: "properties.$os"},
