@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -76,4 +77,40 @@ func Direction(text string) (expr string, desc bool) {
 		return text[:i+1], false
 	}
 	return text, false
+}
+
+// Total adds missing keys to an order, so that no two rows are equal in it, and no page repeats a row. Keys are the same if their texts are.
+func Total(order []*hogql.Order, keys ...*hogql.Order) []*hogql.Order {
+	for _, key := range keys {
+		text := hogql.PrintExpr(key.X)
+		if !slices.ContainsFunc(order, func(o *hogql.Order) bool { return hogql.PrintExpr(o.X) == text }) {
+			order = append(order, key)
+		}
+	}
+	return order
+}
+
+// Ascending returns an order by keys, without those that are the same for all rows.
+func Ascending(keys []hogql.Expr) []*hogql.Order {
+	var order []*hogql.Order
+	for _, key := range keys {
+		if _, constant := key.(*hogql.Const); !constant {
+			order = append(order, &hogql.Order{X: key})
+		}
+	}
+	return order
+}
+
+// Once returns the rows of a page that runs only once, however often they are read: as an array that is a constant of the query around it.
+// Reading a query twice could return different rows, and take twice the time. All columns of the page must be named.
+func Once(page *hogql.Select) hogql.Query {
+	row, whole := &hogql.Select{}, &hogql.Tuple{}
+	for i, column := range page.Columns {
+		name := column.(*hogql.Alias).Name.Text
+		whole.Items = append(whole.Items, Field(name))
+		row.Columns = append(row.Columns, As(&hogql.Element{X: Field("row"), N: i + 1}, name))
+	}
+	rows := &hogql.Subquery{Query: &hogql.Select{Columns: []hogql.Expr{Call("groupArray", whole)}, From: From(page)}}
+	row.From = From(&hogql.Select{Columns: []hogql.Expr{As(Call("arrayJoin", rows), "row")}})
+	return row
 }

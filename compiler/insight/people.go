@@ -89,11 +89,21 @@ func ReadDay(w *World, text, attr string) (time.Time, error) {
 	return m.Time, nil
 }
 
-// DisplayName is the name of a person in an object: the first of DisplayProperties that the person has.
+// DisplayName is the name of a person in an object: see PersonName.
 const DisplayName = "person_display_name"
 
-// DisplayProperties returns the person properties that serve as a display name, the preferred one first.
-func (w *World) DisplayProperties() []string {
+// PersonName returns the display name of a person: the first of the display properties that is not empty, or else fallback. property returns
+// a property of the person.
+func (w *World) PersonName(property func(name string) hogql.Expr, fallback hogql.Expr) hogql.Expr {
+	var names []hogql.Expr
+	for _, name := range w.displayProperties() {
+		names = append(names, Call("nullIf", Call("toString", property(name)), Const("")))
+	}
+	return Call("coalesce", append(names, fallback)...)
+}
+
+// displayProperties returns the person properties that serve as a display name, the preferred one first.
+func (w *World) displayProperties() []string {
 	if len(w.DisplayNames) > 0 {
 		return w.DisplayNames
 	}

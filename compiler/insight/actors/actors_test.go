@@ -89,8 +89,8 @@ func TestOrder(t *testing.T) {
 		{"as a person", `, "select": ["id"], "orderBy": ["person DESC"]`, "SELECT id AS column_1 FROM persons ORDER BY persons.properties.email DESC, persons.id LIMIT 101"},
 		{
 			"by the name shown, which is no column", `, "select": ["id"], "orderBy": ["person_display_name -- Person DESC"]`,
-			"SELECT id AS column_1 FROM persons ORDER BY (coalesce(toString(persons.properties.email), toString(persons.properties.name), " +
-				"toString(persons.properties.username), toString(persons.id)), toString(persons.id)) DESC, persons.id LIMIT 101",
+			"SELECT id AS column_1 FROM persons ORDER BY (coalesce(nullIf(toString(persons.properties.email), ''), nullIf(toString(persons.properties.name), ''), " +
+				"nullIf(toString(persons.properties.username), ''), toString(persons.id)), toString(persons.id)) DESC, persons.id LIMIT 101",
 		},
 		{
 			"by a column's own name", `, "select": ["id", "properties.a as b"], "orderBy": ["b desc", "lower(b)"], "limit": 60000, "offset": 3`,

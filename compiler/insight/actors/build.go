@@ -135,11 +135,8 @@ func (b *builder) named(name string) bool {
 
 func (b *builder) displayTuple() hogql.Expr {
 	id := insight.Call("toString", b.of("id"))
-	var names []hogql.Expr
-	for _, property := range b.world.DisplayProperties() {
-		names = append(names, insight.Call("toString", b.of("properties", property)))
-	}
-	return &hogql.Tuple{Items: []hogql.Expr{insight.Call("coalesce", append(names, id)...), id}}
+	name := b.world.PersonName(func(property string) hogql.Expr { return b.of("properties", property) }, id)
+	return &hogql.Tuple{Items: []hogql.Expr{name, id}}
 }
 
 // expr parses an expression of one of the node's lists.
@@ -202,15 +199,13 @@ func (b *builder) page(limit int) (*hogql.Select, error) {
 	return s, nil
 }
 
-// total adds missing keys to an order, so that no two rows are equal in it, and no page repeats a row.
+// total adds missing keys to an order. A row of somebody may be ordered by the name of its id.
 func (b *builder) total(order []*hogql.Order, keys []hogql.Expr) []*hogql.Order {
+	id := hogql.PrintExpr(b.id())
+	named := slices.ContainsFunc(order, func(o *hogql.Order) bool { return hogql.PrintExpr(o.X) == b.kind.id })
 	for _, key := range keys {
-		same := func(o *hogql.Order) bool {
-			text := hogql.PrintExpr(o.X)
-			return text == hogql.PrintExpr(key) || text == b.kind.id && hogql.PrintExpr(key) == hogql.PrintExpr(b.id())
-		}
-		if !slices.ContainsFunc(order, same) {
-			order = append(order, &hogql.Order{X: key})
+		if !named || hogql.PrintExpr(key) != id {
+			order = insight.Total(order, &hogql.Order{X: key})
 		}
 	}
 	return order

@@ -182,7 +182,7 @@ func (b *builder) over(page *hogql.Select) hogql.Query {
 	if !ok {
 		panic("BUG: what is known of actors is not a SELECT")
 	}
-	s.With = []*hogql.CTE{{Name: hogql.Name{Text: pageName}, Query: once(page)}}
+	s.With = []*hogql.CTE{{Name: hogql.Name{Text: pageName}, Query: insight.Once(page)}}
 	s.Columns = nil
 	for _, c := range b.cells {
 		if c.x == nil {
@@ -195,20 +195,6 @@ func (b *builder) over(page *hogql.Select) hogql.Query {
 		s.OrderBy = append(s.OrderBy, &hogql.Order{X: insight.Field(pageName, orderName(i)), Desc: o.Desc})
 	}
 	return s
-}
-
-// once returns the rows of a query that runs only once, however often they are read: as an array that is a constant of the query around it.
-// Reading a query twice could return different rows, and take twice the time.
-func once(page *hogql.Select) hogql.Query {
-	row, whole := &hogql.Select{}, &hogql.Tuple{}
-	for i, column := range page.Columns {
-		name := column.(*hogql.Alias).Name.Text // all columns of a page are named
-		whole.Items = append(whole.Items, insight.Field(name))
-		row.Columns = append(row.Columns, insight.As(&hogql.Element{X: insight.Field("row"), N: i + 1}, name))
-	}
-	rows := &hogql.Subquery{Query: &hogql.Select{Columns: []hogql.Expr{insight.Call("groupArray", whole)}, From: insight.From(page)}}
-	row.From = insight.From(&hogql.Select{Columns: []hogql.Expr{insight.As(insight.Call("arrayJoin", rows), "row")}})
-	return row
 }
 
 // tuple returns everything that an object is made of. The distinct ids of the events come last, if the query shows them.

@@ -40,9 +40,6 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 		return nil, err
 	}
 	s.Where, s.Having = where, having
-	if s.OrderBy, err = b.order(s.Columns); err != nil {
-		return nil, err
-	}
 	var keys []hogql.Expr
 	aggregates := having != nil
 	for _, column := range s.Columns {
@@ -52,27 +49,43 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 			keys = append(keys, insight.Bare(column))
 		}
 	}
+	if s.OrderBy, err = b.order(s.Columns); err != nil {
+		return nil, err
+	}
 	if aggregates {
 		s.GroupBy = insight.GroupBy(keys...)
+		s.OrderBy = insight.Total(s.OrderBy, insight.Ascending(keys)...)
+	} else {
+		s.OrderBy = insight.Total(s.OrderBy, &hogql.Order{X: insight.Field("uuid"), Desc: s.OrderBy[0].Desc})
 	}
-	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: b.names(s.Columns), Row: b.shapes()}
+	built := &insight.Listing{Types: map[int]string{}, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: b.names(s.Columns), Row: b.shapes()}
 	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
 	if q.Offset > 0 {
 		s.Limit.Offset = insight.Const(int64(q.Offset))
 	}
+	for i, column := range q.Select {
+		if titled(column) == personColumn {
+			built.Types[i] = "String" // as in PostHog, where it is a distinct id before people are looked up
+		}
+	}
+	built.Query = b.withPeople(s)
 	return built, nil
 }
 
-// columns builds the expressions to select. * and person become tuples, which shape turns into objects.
+// columns builds the expressions to select. * becomes a tuple, which shape turns into an object, and person a distinct id.
 func (b builder) columns() ([]hogql.Expr, error) {
 	out := make([]hogql.Expr, len(b.query.Select))
 	for i, text := range b.query.Select {
+		if titled(text) == personColumn {
+			out[i] = insight.As(insight.Field("distinct_id"), objectName(i))
+			continue
+		}
 		if fields, ok := b.objectOf(text); ok {
 			tuple := &hogql.Tuple{}
 			for _, field := range fields {
 				tuple.Items = append(tuple.Items, b.field(field))
 			}
-			out[i] = insight.As(tuple, "object_"+strconv.Itoa(i+1))
+			out[i] = insight.As(tuple, objectName(i))
 			continue
 		}
 		var err error
@@ -83,12 +96,14 @@ func (b builder) columns() ([]hogql.Expr, error) {
 	return out, nil
 }
 
+func objectName(i int) string { return "object_" + strconv.Itoa(i+1) }
+
 // names returns the names of the columns in the answer: their aliases, or else their texts as given.
 func (b builder) names(columns []hogql.Expr) []string {
 	out := slices.Clone(b.query.Select)
 	for i, column := range columns {
 		_, isObject := b.objectOf(out[i])
-		if alias, ok := column.(*hogql.Alias); ok && !isObject {
+		if alias, ok := column.(*hogql.Alias); ok && !isObject && titled(out[i]) != personColumn {
 			out[i] = alias.Name.Text
 		}
 	}
@@ -208,8 +223,8 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	return t, nil
 }
 
-// order returns the order of the rows. By default the newest events come first, or the greatest groups, by count() if it is selected.
-// Events at the same time are ordered by uuid, so that no page repeats one.
+// order returns what rows are ordered by before the keys that identify them. By default the newest events come first if their time is selected,
+// or the greatest groups, by count() if it is selected.
 func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 	if b.query.OrderBy != nil {
 		out := make([]*hogql.Order, len(b.query.OrderBy))
@@ -235,7 +250,7 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 	}
 	for _, text := range b.query.Select {
 		if text == "timestamp" || text == "*" {
-			return []*hogql.Order{{X: insight.Field("timestamp"), Desc: true}, {X: insight.Field("uuid")}}, nil
+			return []*hogql.Order{{X: insight.Field("timestamp"), Desc: true}}, nil
 		}
 	}
 	return []*hogql.Order{{X: insight.Bare(columns[0])}}, nil

@@ -23,33 +23,33 @@ func TestBuild(t *testing.T) {
 	const all = `"after": "all", "before": "2020-01-01", `
 	const where = " FROM events WHERE timestamp < toDateTime64('2020-01-01 00:00:00.000000', 6, 'UTC')"
 	tests := []struct{ name, fields, want string }{
-		{"the newest first", all + `"select": ["event", "timestamp"]`, "SELECT event, timestamp" + where + " ORDER BY timestamp DESC, uuid LIMIT 101"},
-		{"by the first column", all + `"select": ["event", "distinct_id"]`, "SELECT event, distinct_id" + where + " ORDER BY event LIMIT 101"},
-		{"an empty order is none", all + `"select": ["event"], "orderBy": []`, "SELECT event" + where + " ORDER BY event LIMIT 101"},
+		{"the newest first", all + `"select": ["event", "timestamp"]`, "SELECT event, timestamp" + where + " ORDER BY timestamp DESC, uuid DESC LIMIT 101"},
+		{"by the first column", all + `"select": ["event", "distinct_id"]`, "SELECT event, distinct_id" + where + " ORDER BY event, uuid LIMIT 101"},
+		{"an empty order is none", all + `"select": ["event"], "orderBy": []`, "SELECT event" + where + " ORDER BY event, uuid LIMIT 101"},
 		{
 			"in an order of its own", all + `"select": ["event"], "orderBy": ["lower(event)DESC", "event asc", "uuid"], "limit": 3, "offset": 6`,
 			"SELECT event" + where + " ORDER BY lower(event) DESC, event, uuid LIMIT 4 OFFSET 6",
 		},
 		{
 			"groups, the greatest first", all + `"select": ["event", "count() as n", "max(timestamp)"], "where": ["n > 1", "event != 'x'", "min(timestamp) > '2019-01-01'"]`,
-			"SELECT event, count() AS n, max(timestamp)" + where + " AND event != 'x' GROUP BY event HAVING n > 1 AND min(timestamp) > '2019-01-01' ORDER BY count() DESC LIMIT 101",
+			"SELECT event, count() AS n, max(timestamp)" + where + " AND event != 'x' GROUP BY event HAVING n > 1 AND min(timestamp) > '2019-01-01' ORDER BY count() DESC, event LIMIT 101",
 		},
 		{
 			"groups, the largest first", all + `"select": ["max(timestamp)", "event", "count()"]`,
-			"SELECT max(timestamp), event, count()" + where + " GROUP BY event ORDER BY count() DESC LIMIT 101",
+			"SELECT max(timestamp), event, count()" + where + " GROUP BY event ORDER BY count() DESC, event LIMIT 101",
 		},
 		{
 			"an aggregate in a subquery is none of this query", all + `"select": ["event"], "where": ["event in (select max(event) from events)"]`,
-			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event LIMIT 101",
+			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event, uuid LIMIT 101",
 		},
-		{"a name", all + `"select": ["event"], "event": "a", "events": []`, "SELECT event" + where + " AND event = 'a' ORDER BY event LIMIT 101"},
-		{"one name of a list", all + `"select": ["event"], "events": ["", "a"]`, "SELECT event" + where + " AND event = 'a' ORDER BY event LIMIT 101"},
-		{"names", all + `"select": ["event"], "event": "a", "events": ["b", "c"]`, "SELECT event" + where + " AND event IN ('a', 'b', 'c') ORDER BY event LIMIT 101"},
-		{"empty names are none", all + `"select": ["event"], "event": "", "events": [""]`, "SELECT event" + where + " ORDER BY event LIMIT 101"},
+		{"a name", all + `"select": ["event"], "event": "a", "events": []`, "SELECT event" + where + " AND event = 'a' ORDER BY event, uuid LIMIT 101"},
+		{"one name of a list", all + `"select": ["event"], "events": ["", "a"]`, "SELECT event" + where + " AND event = 'a' ORDER BY event, uuid LIMIT 101"},
+		{"names", all + `"select": ["event"], "event": "a", "events": ["b", "c"]`, "SELECT event" + where + " AND event IN ('a', 'b', 'c') ORDER BY event, uuid LIMIT 101"},
+		{"empty names are none", all + `"select": ["event"], "event": "", "events": [""]`, "SELECT event" + where + " ORDER BY event, uuid LIMIT 101"},
 		{
 			"the last day", `"select": ["event"]`,
 			"SELECT event FROM events WHERE timestamp > toDateTime64('2020-01-08 15:30:00.000000', 6, 'UTC') AND " +
-				"timestamp < toDateTime64('2020-01-09 15:30:05.000000', 6, 'UTC') ORDER BY event LIMIT 101",
+				"timestamp < toDateTime64('2020-01-09 15:30:05.000000', 6, 'UTC') ORDER BY event, uuid LIMIT 101",
 		},
 	}
 	for _, tt := range tests {
@@ -127,7 +127,7 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff([]string{"*"}, whole.Columns); diff != "" {
 		t.Errorf("names of no columns (-want +got):\n%s", diff)
 	}
-	got, err := built.Row([]byte(`["a,]", ["p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t",7,"d","","c","full"]]`))
+	got, err := built.Row([]byte(`["a,]", [1, "p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t",7,"d","","c","full"]]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
-	nobody, err := built.Row([]byte(`["a", ["p", null, "{}", "d"], ["u","a","{}","t",7,"d","a.x:text=\"b\";div","c","full"]]`))
+	nobody, err := built.Row([]byte(`["a", [0, "00000000-0000-0000-0000-000000000000", "1970-01-01T00:00:00Z", "", "d"], ["u","a","{}","t",7,"d","a.x:text=\"b\";div","c","full"]]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(want, string(nobody)); diff != "" {
 		t.Errorf("row of an event without a person (-want +got):\n%s", diff)
 	}
-	for _, row := range []string{`[]`, `["a", 1, 2]`, `["a", ["p", "c", "{", "d"], []]`, `x`} {
+	for _, row := range []string{`[]`, `["a", 1, 2]`, `["a", [1, "p", "c", "{", "d"], []]`, `["a", [], []]`, `x`} {
 		if got, err := built.Row([]byte(row)); err == nil {
 			t.Errorf("row %s gives %s", row, got)
 		}

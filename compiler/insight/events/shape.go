@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/elements"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // field is one member of an object: its name in the answer, and where its value comes from.
@@ -30,30 +28,8 @@ func (b builder) field(f field) hogql.Expr {
 
 // calledBy returns the display name of an event's person.
 func (b builder) calledBy() hogql.Expr {
-	var names []hogql.Expr
-	for _, property := range b.world.DisplayProperties() {
-		names = append(names, insight.Call("nullIf", insight.Call("toString", insight.Field("person", "properties", property)), insight.Const("")))
-	}
-	return insight.Call("coalesce", append(names, insight.Field("distinct_id"))...)
-}
-
-// created returns when an event's person was created, NULL for an event without a person. Neither joins nor recorded persons have NULL: what they have
-// for no person is the epoch, which can be the creation of a person too.
-func (b builder) created() hogql.Expr {
-	at := insight.Field("person", "created_at")
-	var nobody hogql.Expr
-	switch b.world.Database.Modifiers.Persons {
-	case schema.PersonJoined:
-		return at // every event has a person
-	case schema.PersonOverriddenJoined:
-		nobody = insight.Call("empty", insight.Field("person", "id"))
-	default:
-		nobody = insight.Eq(at, insight.Const(time.Unix(0, 0).UTC()))
-		if b.hasMode() {
-			nobody = insight.And(nobody, insight.Compare(insight.Field(personMode), hogql.NotEquals, insight.Const("full")))
-		}
-	}
-	return insight.Call("if", nobody, insight.Const(nil), at)
+	property := func(name string) hogql.Expr { return insight.Field("person", "properties", name) }
+	return b.world.PersonName(property, insight.Field("distinct_id"))
 }
 
 // personMode says how an event's person was recorded: full, or without a profile.
@@ -68,7 +44,7 @@ func (b builder) hasMode() bool {
 	return ok
 }
 
-// objects can be selected as one value: a whole event, the person of an event, and the person's display name.
+// objects can be selected as one value: a whole event, and the display name of its person. The person itself is joined: see withPeople.
 var objects = map[string][]field{
 	eventColumn: {
 		{name: "uuid", chain: []string{"uuid"}},
@@ -80,12 +56,6 @@ var objects = map[string][]field{
 		{name: "elements_chain", chain: []string{"elements_chain"}},
 		{name: "created_at", chain: []string{"created_at"}},
 		{name: personMode, chain: []string{personMode}},
-	},
-	personColumn: {
-		{name: "uuid", chain: []string{"person_id"}},
-		{name: "created_at", expr: builder.created},
-		{name: "properties", chain: []string{"person", "properties"}, json: true},
-		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
 	insight.DisplayName: {
 		{name: "display_name", expr: builder.calledBy},
@@ -124,22 +94,18 @@ func wholeEvent(members []insight.Member) insight.Object {
 	}
 }
 
-// personColumn is the column that shows the person of an event, and personCreated the place of created_at among its members.
-const (
-	personColumn  = "person"
-	personCreated = 1
+// somebody and nobody build the object for the person of an event: without a person, it is the distinct id alone.
+var (
+	somebody = insight.ObjectOf([]insight.Member{{Name: "uuid"}, {Name: "created_at"}, {Name: "properties", JSON: true}, {Name: "distinct_id"}})
+	nobody   = insight.ObjectOf([]insight.Member{{Name: "distinct_id"}})
 )
 
-// personOrID builds the object for the person of an event. If there is no such person, it is the distinct id alone, the last member.
-func personOrID(members []insight.Member) insight.Object {
-	last := len(members) - 1
-	somebody, nobody := insight.ObjectOf(members), insight.ObjectOf(members[last:])
-	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
-		if len(values) == len(members) && string(values[personCreated]) == "null" {
-			return nobody(dst, values[last:])
-		}
-		return somebody(dst, values)
+// personOrID builds the object for the person of an event from the tuple that withPeople selects.
+func personOrID(dst []byte, values []json.RawMessage) ([]byte, error) {
+	if len(values) > 0 && (string(values[0]) == "0" || string(values[0]) == "null") {
+		return nobody(dst, values[len(values)-1:])
 	}
+	return somebody(dst, values[min(1, len(values)):])
 }
 
 // titled removes the title of a column, which follows --.
@@ -162,6 +128,10 @@ func (b builder) shapes() func(row []byte) ([]byte, error) {
 	columns := b.query.Select
 	wanted := map[int]insight.Object{}
 	for i, column := range columns {
+		if titled(column) == personColumn {
+			wanted[i] = personOrID
+			continue
+		}
 		fields, ok := b.objectOf(column)
 		if !ok {
 			continue
@@ -170,13 +140,9 @@ func (b builder) shapes() func(row []byte) ([]byte, error) {
 		for k, f := range fields {
 			members[k] = insight.Member{Name: f.name, JSON: f.json}
 		}
-		switch titled(column) {
-		case eventColumn:
+		wanted[i] = insight.ObjectOf(members)
+		if titled(column) == eventColumn {
 			wanted[i] = wholeEvent(members)
-		case personColumn:
-			wanted[i] = personOrID(members)
-		default:
-			wanted[i] = insight.ObjectOf(members)
 		}
 	}
 	return insight.Objects(len(columns), wanted)
