@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/groups"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/heatmap"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
@@ -88,6 +89,7 @@ var kinds = []Kind{
 	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, Listed: true, build: buildActors},
+	{Kind: query.Kind{Name: "GroupsQuery", Read: groups.Read}, build: buildGroups},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "FunnelsActorsQuery", Read: query.ReadActorsOf("FunnelsQuery"), Drills: true, Unlisted: true}, build: buildPeople},
 	{

@@ -58,7 +58,7 @@ func leastOf(t *testing.T, k *Kind) query.Node {
 	t.Helper()
 	values := map[string]any{
 		"query": "select 1", "language": "hogQL", "series": []any{}, "select": []any{}, "properties": []any{}, "breakdownBy": "Page", "source": map[string]any{"kind": sourceOf(k), "series": []any{}},
-		"funnelCorrelationType": "events", "startPosition": 0, "endPosition": 0,
+		"funnelCorrelationType": "events", "startPosition": 0, "endPosition": 0, "group_type_index": 0,
 	}
 	if strings.HasPrefix(k.Name, "FunnelCorrelation") { // a node over a node over a funnel
 		node := map[string]any{"kind": "FunnelsActorsQuery", "source": map[string]any{"kind": "FunnelsQuery", "series": []any{}}}

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/groups"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 )
@@ -36,6 +37,11 @@ func buildEvents(n query.Node, env Env) (tree, error) {
 		}
 	}
 	return listing(events.Build(q, people, env.world(), env.most()))
+}
+
+// buildGroups builds a list of groups.
+func buildGroups(n query.Node, env Env) (tree, error) {
+	return listing(groups.Build(n.(*groups.Query), env.world(), env.most()))
 }
 
 // buildPeople builds a drill-down on its own: the rows are ids, with what the insight says about each.

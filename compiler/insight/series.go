@@ -193,6 +193,15 @@ func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, e
 	})
 }
 
+// GroupCondition is like Condition, for the rows of the table of groups.
+func (w *World) GroupCondition(c *query.Condition) (hogql.Expr, error) {
+	return w.condition(c, func(attr string) filter.Subject {
+		s := w.subject(attr)
+		s.Rows = "groups"
+		return s
+	})
+}
+
 func (w *World) condition(c *query.Condition, subject func(attr string) filter.Subject) (hogql.Expr, error) {
 	w.Spend.Nodes(1)
 	if c == nil {

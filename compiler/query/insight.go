@@ -226,7 +226,7 @@ func (r *Reader) Common(o *Object) Common {
 		DateRange:          r.dateRange(o),
 		FilterTestAccounts: o.Flag("filterTestAccounts"),
 		Properties:         r.Properties(o, "properties"),
-		Group:              r.groupType(o, "aggregation_group_type_index"),
+		Group:              r.GroupType(o, "aggregation_group_type_index"),
 		Modifiers:          r.Modifiers(o),
 	}
 	if f, ok := o.Number("samplingFactor"); ok {
@@ -305,8 +305,8 @@ func (r *Reader) BySession(o *Object) *bool {
 	return out
 }
 
-// groupType reads the index of a group type.
-func (r *Reader) groupType(o *Object, name string) *int {
+// GroupType reads the index of a group type.
+func (r *Reader) GroupType(o *Object, name string) *int {
 	i, ok := o.Integer(name)
 	if !ok {
 		return nil
@@ -407,7 +407,7 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 		NormalizeURL: b.Flag("breakdown_normalize_url"),
 		Bins:         r.Bins(b, "breakdown_histogram_bin_count"),
 	}
-	if group := r.groupType(b, "breakdown_group_type_index"); group != nil {
+	if group := r.GroupType(b, "breakdown_group_type_index"); group != nil {
 		single.Group = *group
 	}
 	clean := b.Flag("breakdown_path_cleaning")
@@ -467,7 +467,7 @@ func (r *Reader) breakdown(v any, at Place) Breakdown {
 		Bins:         r.Bins(o, "histogram_bin_count"),
 		NormalizeURL: o.Flag("normalize_url"),
 	}
-	if group := r.groupType(o, "group_type_index"); group != nil {
+	if group := r.GroupType(o, "group_type_index"); group != nil {
 		out.Group = *group
 	}
 	if property, ok := o.Take("property"); ok {

@@ -149,7 +149,7 @@ func TestParseUnknownKind(t *testing.T) {
 	_, err := compiler.Parse([]byte(`{"kind": "Tomato Soup"}`))
 	want := "JSON parse error - 1 validation error for QueryRequest\nquery\n" +
 		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'HogQLQuery', 'TrendsQuery', 'FunnelsQuery', " +
-		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'WebOverviewQuery', 'WebStatsTableQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
+		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'WebOverviewQuery', 'WebStatsTableQuery', 'EventsQuery', 'ActorsQuery', 'GroupsQuery' and others [type=union_tag_invalid]"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -128,7 +128,7 @@ func (r *Reader) seriesFields(o *Object, s *Series) {
 	s.Optional = o.Flag("optionalInFunnel")
 	s.Math = Math{
 		Kind: o.Choice("math", "", maths...), Property: o.Text("math_property"), PropertyType: o.Text("math_property_type"),
-		HogQL: o.Text("math_hogql"), Group: r.groupType(o, "math_group_type_index"),
+		HogQL: o.Text("math_hogql"), Group: r.GroupType(o, "math_group_type_index"),
 	}
 	if f, ok := o.Number("math_multiplier"); ok {
 		s.Math.Multiplier = &f
