@@ -235,6 +235,9 @@ func (w *World) wholeText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
 	return Call("ifNull", text, Const(""))
 }
 
+// noGroupCode is PostHog's code for a breakdown by the property of a group whose type is missing.
+const noGroupCode diag.Code = "breakdown_group_type_index_missing"
+
 func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 	if b.Type == "hogql" {
 		e, err := filter.UserValue(b.Property, w.Spend)
@@ -242,6 +245,9 @@ func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
 		}
 		return e, w.Known(e, b.At)
+	}
+	if b.Type == "group" && b.Group == query.NoGroup {
+		return nil, diag.Field(noGroupCode, b.At, "This breakdown needs a group type. Select a group type for it, or break down by something else.")
 	}
 	value, _, err := filter.Field(b.Type, b.Property, b.Group, w.subject(b.At))
 	return value, err

@@ -187,7 +187,7 @@ type Breakdown struct {
 	Property string `json:"property"`
 	// Cohorts are the cohorts of a breakdown by cohort. Each that has members is one value.
 	Cohorts []Cohort `json:"cohorts,omitempty"`
-	// Group is the index of the group type.
+	// Group is the index of the group type; NoGroup if a breakdown by groups has none.
 	Group int `json:"group_type_index,omitempty"`
 	// Bins is how many equal ranges numbers are grouped into; 0 for none.
 	Bins         int  `json:"bins,omitempty"`
@@ -407,9 +407,7 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 		NormalizeURL: b.Flag("breakdown_normalize_url"),
 		Bins:         r.Bins(b, "breakdown_histogram_bin_count"),
 	}
-	if group := r.GroupType(b, "breakdown_group_type_index"); group != nil {
-		single.Group = *group
-	}
+	single.Group = r.groupOf(b, single.Type, "breakdown_group_type_index")
 	clean := b.Flag("breakdown_path_cleaning")
 	if value, ok := b.Take("breakdown"); ok {
 		items, list := value.([]any)
@@ -458,6 +456,21 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 	return out
 }
 
+// NoGroup stands for the group type of a breakdown that needs one but names none. Such an insight can be saved.
+const NoGroup = -1
+
+// groupOf reads the index of the group type of a breakdown.
+func (r *Reader) groupOf(o *Object, breakdownType, name string) int {
+	index := r.GroupType(o, name)
+	switch {
+	case index != nil:
+		return *index
+	case breakdownType == "group":
+		return NoGroup
+	}
+	return 0
+}
+
 // breakdown reads one item of the field breakdowns.
 func (r *Reader) breakdown(v any, at Place) Breakdown {
 	o := r.Object(v, at)
@@ -467,9 +480,7 @@ func (r *Reader) breakdown(v any, at Place) Breakdown {
 		Bins:         r.Bins(o, "histogram_bin_count"),
 		NormalizeURL: o.Flag("normalize_url"),
 	}
-	if group := r.GroupType(o, "group_type_index"); group != nil {
-		out.Group = *group
-	}
+	out.Group = r.groupOf(o, out.Type, "group_type_index")
 	if property, ok := o.Take("property"); ok {
 		if out.Type == CohortType {
 			out.Cohorts = r.cohorts([]any{property}, o.Field("property"), false)
@@ -519,7 +530,7 @@ func (b *Breakdowns) Echo() map[string]any {
 // echo returns what the API says about a property besides its name, in fields with a prefix.
 func (b *Breakdown) echo(prefix string) map[string]any {
 	out := map[string]any{prefix + "type": b.Type}
-	if b.Type == "group" {
+	if b.Type == "group" && b.Group != NoGroup {
 		out[prefix+"group_type_index"] = b.Group
 	}
 	if b.Bins > 0 {

@@ -68,12 +68,12 @@ func TestResults(t *testing.T) {
 				first("9", of(`["Other"]`)) + "," + second("0", "null", of(`["Other"]`)) + "]]",
 		},
 		{
-			"the value of a group is plain", two + `, "breakdownFilter": {"breakdown": "industry", "breakdown_type": "group"}`,
+			"the value of a group is plain", two + `, "breakdownFilter": {"breakdown": "industry", "breakdown_type": "group", "breakdown_group_type_index": 0}`,
 			[]string{`["tech", 0, [1, 0], [null, null], [null, null]]`},
 			"[[" + first("1", of(`"tech"`)) + "," + second("0", "null", of(`"tech"`)) + "]]",
 		},
 		{
-			"the value of a group in a list", two + `, "breakdownFilter": {"breakdown": ["industry"], "breakdown_type": "group"}`,
+			"the value of a group in a list", two + `, "breakdownFilter": {"breakdown": ["industry"], "breakdown_type": "group", "breakdown_group_type_index": 0}`,
 			[]string{`["tech", 0, [1, 0], [null, null], [null, null]]`},
 			"[[" + first("1", of(`["tech"]`)) + "," + second("0", "null", of(`["tech"]`)) + "]]",
 		},
