@@ -6,6 +6,7 @@
 package trends
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// The number of breakdown values that a chart shows: the default, the default for world maps, and the maximum.
+// The number of breakdown values that a chart shows: the default, that of world maps, and the maximum.
 const (
 	defaultValues = 25
 	mapValues     = 250
@@ -143,12 +144,9 @@ func (b *builder) prepare() error {
 	if !b.split() {
 		return nil
 	}
-	b.limit = b.q.Breakdowns.Limit
-	if b.limit == 0 {
-		b.limit = defaultValues
-		if b.q.Display == WorldMap {
-			b.limit = mapValues
-		}
+	b.limit = cmp.Or(b.q.Breakdowns.Limit, defaultValues)
+	if b.q.Display == WorldMap { // shows all countries, whatever the limit
+		b.limit = mapValues
 	}
 	b.limit = min(b.limit, maxValues)
 	if b.w.AllValues {
