@@ -143,6 +143,7 @@ func near(a, b any) bool {
 
 // TestAlertRule compares the checks of many alerts with plain Go.
 func TestAlertRule(t *testing.T) {
+	t.Parallel() // it waits for checks
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	c := alertProject(t, today)
 	insights := map[bool]float64{false: newInsight(t, c, nil), true: newInsight(t, c, fields{"breakdownFilter": fields{"breakdown": "$browser", "breakdown_type": "event"}})}
@@ -204,6 +205,7 @@ func firstCheck(t *testing.T, c *harness.Client, id string) map[string]any {
 
 // TestAlertsOfTotals: a single number for the whole range is compared directly.
 func TestAlertsOfTotals(t *testing.T) {
+	t.Parallel() // it waits for checks
 	c := alertProject(t, time.Now().UTC().Truncate(24*time.Hour))
 	insight := newInsight(t, c, fields{"trendsFilter": fields{"display": "BoldNumber"}, "dateRange": fields{"date_from": "-30d"}})
 	body := (&alertCase{condition: "absolute_value", upper: new(39.0)}).fields(insight)
@@ -220,6 +222,7 @@ func TestAlertsOfTotals(t *testing.T) {
 
 // TestAlertsOfSums: running sums start where the insight's do, and means are of as many days as the insight's.
 func TestAlertsOfSums(t *testing.T) {
+	t.Parallel() // it waits for checks
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	c := alertProject(t, today)
 	for _, tt := range []struct {

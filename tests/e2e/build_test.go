@@ -27,6 +27,7 @@ func (Guest) CaddyModule() caddy.ModuleInfo {
 
 // TestBuildWithPlugin builds a Caddy with an additional plugin, and lists its modules.
 func TestBuildWithPlugin(t *testing.T) {
+	t.Parallel() // it builds the server
 	root, err := harness.Root()
 	if err != nil {
 		t.Fatal(err)
