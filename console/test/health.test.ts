@@ -12,7 +12,7 @@ const quiet = {
 const tones = (status: Status) => [databaseState, captureState, queriesState, tablesState, alertsState].map((state) => state(status).tone);
 
 test("retention is told in days", () => {
-	expect(keptState({ ...quiet, events: { retention_days: null, from: null } }).words).toBe("Kept for ever");
+	expect(keptState({ ...quiet, events: { retention_days: null, from: null } }).words).toBe("Kept forever");
 	expect(keptState({ ...quiet, events: { retention_days: 365, from: "2025-01-01T00:00:00Z" } }).words).toBe("Kept for 365 days");
 });
 

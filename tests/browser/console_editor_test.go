@@ -171,7 +171,7 @@ func TestConsoleEditor(t *testing.T) {
 		}`, func(t *testing.T, c *editing) {
 			t.Helper()
 			c.pick(t, "Series A: event", "commit auth")
-			c.fill(t, "spinbutton", "An interval counts with", "3")
+			c.fill(t, "spinbutton", "An interval counts if it has", "3")
 			c.key(t, kb.Enter)
 			c.choose(t, "Show those active in", "At least this many intervals")
 			c.choose(t, "Interval", "month")

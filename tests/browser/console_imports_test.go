@@ -59,7 +59,7 @@ func TestConsoleImports(t *testing.T) {
 	}
 	reader := signedIn(t, d.Server, client.Project, "batch_import:read", "project:read")
 	reader.visit(t, "imports")
-	reader.shows(t, "Nothing was imported over the API")
+	reader.shows(t, "No imports over the API yet")
 	if len(reader.find(t, "heading", "Import a file")) != 0 {
 		t.Error("a key that only reads can import")
 	}
@@ -118,7 +118,7 @@ func TestConsoleImports(t *testing.T) {
 	})
 	c.picture(t, "import-runs")
 	c.press(t, "button", "Cancel long.gz")
-	c.imports(t, "Cancelled", "Completed", "Completed, with bad lines", "Completed, with bad lines")
+	c.imports(t, "Canceled", "Completed", "Completed, with bad lines", "Completed, with bad lines")
 	c.inspect(t, "imports")
 }
 

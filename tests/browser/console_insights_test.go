@@ -619,7 +619,7 @@ func TestConsoleInsightCancel(t *testing.T) {
 		return errors.New("the query has not been sent")
 	})
 	c.press(t, "button", "Cancel")
-	c.shows(t, "The query was cancelled")
+	c.shows(t, "The query was canceled")
 	c.shows(t, "Below is the result of the query before.")
 	c.reads(t, ".insight-status [role=status]", "")
 }

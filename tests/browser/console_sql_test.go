@@ -234,7 +234,7 @@ func TestConsoleSQLCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.press(t, "button", "Cancel")
-	c.shows(t, "Query cancelled")
+	c.shows(t, "Query canceled")
 	c.one(t, "button", "Run Ctrl ⏎")
 	var cancelled bool
 	for _, r := range c.sent() {

@@ -93,7 +93,7 @@ func TestConsoleEscape(t *testing.T) {
 	c.fill(t, "textbox", "Name", "Retention")
 	for range 3 { // Escape also closes the question
 		c.key(t, kb.Escape)
-		c.one(t, "dialog", "Discard what you wrote?")
+		c.one(t, "dialog", "Discard changes?")
 		c.key(t, kb.Escape)
 		c.one(t, "dialog", "New dashboard")
 	}

@@ -25,7 +25,7 @@ export function EventDialog({ row, onClose }: { row: Pick<EventRow, "uuid" | "ev
 	const found = useResource((signal) => fullEvent(row, signal), [row.uuid]);
 	return (
 		<Dialog title={row.event} onClose={onClose} side>
-			<Loaded of={found}>{(event) => (event ? <Details event={event} /> : <Empty title="This event is not there any more" />)}</Loaded>
+			<Loaded of={found}>{(event) => (event ? <Details event={event} /> : <Empty title="This event no longer exists" />)}</Loaded>
 		</Dialog>
 	);
 }

@@ -120,7 +120,7 @@ function AggregateBy(props: FormProps) {
 	return (
 		<>
 			<ChoiceField
-				label="Steps belong to the same"
+				label="Match steps by"
 				value={mode}
 				choices={[
 					{ value: "", label: "Person or group" },

@@ -123,7 +123,7 @@ function Counting(props: FormProps) {
 			/>
 			{!rolling && (
 				<NumberField
-					label="Events that make a return"
+					label="Events needed to count as a return"
 					value={filter.minimumOccurrences}
 					without={1}
 					min={1}
@@ -131,11 +131,7 @@ function Counting(props: FormProps) {
 					onValue={(n) => set({ minimumOccurrences: n })}
 				/>
 			)}
-			<Labelled
-				label="Periods put together"
-				at="retentionFilter.retentionCustomBrackets"
-				hint="The length of each column, such as 1, 3, 7."
-			>
+			<Labelled label="Combine periods" at="retentionFilter.retentionCustomBrackets" hint="The length of each column, such as 1, 3, 7.">
 				{(id) => (
 					<DraftInput
 						id={id}

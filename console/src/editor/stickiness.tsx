@@ -38,7 +38,7 @@ export function StickinessForm(props: FormProps) {
 					label="Show those active in"
 					value={textOf(filter.computedAs) || "non_cumulative"}
 					choices={[
-						{ value: "non_cumulative", label: "Exactly so many intervals" },
+						{ value: "non_cumulative", label: "Exactly this many intervals" },
 						{ value: "cumulative", label: "At least this many intervals" },
 					]}
 					at="stickinessFilter.computedAs"
@@ -48,7 +48,7 @@ export function StickinessForm(props: FormProps) {
 			<FiltersSection {...props} />
 			<DatesSection {...props}>
 				<NumberField
-					label="Intervals put together"
+					label="Combine intervals"
 					value={query.intervalCount}
 					without={1}
 					min={1}
@@ -84,7 +84,7 @@ function Criteria(props: FormProps) {
 	const set = (changes: Record<string, unknown>) =>
 		inner(props, "stickinessFilter")({ stickinessCriteria: withFields({ operator: "gte", value: 1, ...criteria }, changes) });
 	return (
-		<Labelled label="An interval counts with" at="stickinessFilter.stickinessCriteria">
+		<Labelled label="An interval counts if it has" at="stickinessFilter.stickinessCriteria">
 			{(id) => (
 				<div class="editor-pair">
 					<Select

@@ -75,9 +75,9 @@ export function FormDialog({
 			</Dialog>
 			{touched && <AskBeforeLeaving what={`What you wrote into “${title}” is not saved.`} tab over free={() => free.current} />}
 			{asking && (
-				<Dialog title="Discard what you wrote?" onClose={() => setAsking(false)}>
+				<Dialog title="Discard changes?" onClose={() => setAsking(false)}>
 					<div class="form">
-						<p>The form closes, and nothing of it is kept.</p>
+						<p>The form will close and your changes will be lost.</p>
 						<footer class="dialog-foot">
 							<Button onClick={() => setAsking(false)}>Keep writing</Button>
 							<Button look="danger" onClick={close}>

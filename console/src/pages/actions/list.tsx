@@ -37,7 +37,7 @@ export default function ActionsPage() {
 				<Loaded of={found}>
 					{({ results, next, count }) =>
 						results.length === 0 && offset === 0 ? (
-							<Empty title={search ? "No action has such a name" : "No actions yet"} />
+							<Empty title={search ? "No actions match your search" : "No actions yet"} />
 						) : (
 							<>
 								<Table

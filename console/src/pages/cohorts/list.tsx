@@ -52,7 +52,7 @@ export default function CohortsPage() {
 				<Loaded of={found}>
 					{({ results, next, count }) =>
 						results.length === 0 && offset === 0 ? (
-							<Empty title={search || type ? "No such cohort" : "No cohorts yet"} />
+							<Empty title={search || type ? "No matching cohorts" : "No cohorts yet"} />
 						) : (
 							<>
 								<Table

@@ -47,7 +47,7 @@ export function Members({ cohort, onChanged }: { cohort: Cohort; onChanged: () =
 			<Loaded of={found} rows={6}>
 				{({ results, next }) =>
 					results.length === 0 && offset === 0 ? (
-						<Empty title={search ? "No such member" : cohort.is_calculating ? "The members are being computed" : "No members"} />
+						<Empty title={search ? "No matching members" : cohort.is_calculating ? "The members are being computed" : "No members"} />
 					) : (
 						<>
 							<PeopleTable

@@ -52,7 +52,7 @@ export function AddInsight({
 				<Loaded of={list} rows={6}>
 					{(page) =>
 						page.results.length === 0 && offset === 0 ? (
-							<Empty title="No such insight" />
+							<Empty title="No matching insights" />
 						) : (
 							<>
 								<Table

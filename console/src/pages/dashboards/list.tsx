@@ -99,7 +99,7 @@ export default function Dashboards() {
 				<Loaded of={list} rows={6}>
 					{(page) => {
 						if (page.results.length === 0 && offset === 0)
-							return <Empty title={wanted || shown === "pinned" ? "No such dashboard" : "No dashboards yet"} />;
+							return <Empty title={wanted || shown === "pinned" ? "No matching dashboards" : "No dashboards yet"} />;
 						return (
 							<>
 								<Table label="Dashboards" columns={columns} rows={page.results} keyOf={(d) => d.id} />

@@ -36,7 +36,7 @@ export default function EventsPage() {
 				<Loaded of={found} rows={8}>
 					{({ results, next, count }) =>
 						results.length === 0 && offset === 0 ? (
-							<Empty title={search ? "No event has such a name" : "No events yet"} />
+							<Empty title={search ? "No events match your search" : "No events yet"} />
 						) : (
 							<>
 								<Table

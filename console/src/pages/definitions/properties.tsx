@@ -86,7 +86,7 @@ function PropertyList({ kind, group }: { kind: PropertyKind; group?: number }) {
 				<Loaded of={found} rows={8}>
 					{({ results, next, count }) =>
 						results.length === 0 && offset === 0 ? (
-							<Empty title={search ? "No property has such a name" : "No properties yet"} />
+							<Empty title={search ? "No properties match your search" : "No properties yet"} />
 						) : (
 							<>
 								<Table

@@ -94,7 +94,7 @@ export function RunsTab({ endpoint }: TabProps) {
 			<Loaded of={runs} rows={6}>
 				{({ count, results }) =>
 					results.length === 0 && offset === 0 ? (
-						<Empty title={level || settled ? "No such runs" : "No runs yet"} />
+						<Empty title={level || settled ? "No matching runs" : "No runs yet"} />
 					) : (
 						<>
 							<Table label="Runs" columns={columns} rows={results} keyOf={(run, i) => `${run.timestamp}${i}`} />

@@ -29,7 +29,7 @@ export interface Status {
 		waiting_bytes: number;
 		lag_seconds: number;
 	} | null;
-	/** For how long events are kept, and from when on they are shown. Null: for ever, and all. */
+	/** For how long events are kept, and from when on they are shown. Null: forever, and all. */
 	events: { retention_days: number | null; from: string | null };
 	queries: { running: number; waiting: number; max_running: number; max_waiting: number };
 	materialized: { tables: number; ready: number; failing: number; oldest_filled_at: string | null };
@@ -103,7 +103,7 @@ export function captureState({ capture }: Status): State {
 
 /** For how long events are kept. */
 export function keptState({ events: { retention_days: days } }: Status): State {
-	return { tone: "good", words: days === null ? "Kept for ever" : `Kept for ${counted(days, "day")}` };
+	return { tone: "good", words: days === null ? "Kept forever" : `Kept for ${counted(days, "day")}` };
 }
 
 export function queriesState({ queries }: Status): State {

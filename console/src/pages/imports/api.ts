@@ -113,6 +113,6 @@ export function stateOf(one: Import): { tone: "good" | "warn" | "bad" | "plain";
 		case "failed":
 			return { tone: "bad", words: "Failed" };
 		case "cancelled":
-			return { tone: "plain", words: "Cancelled" };
+			return { tone: "plain", words: "Canceled" };
 	}
 }

@@ -32,7 +32,7 @@ export default function ImportsPage() {
 				await removeImport(one);
 				found.reload();
 			},
-			hasEnded(one) ? "Removed from the list" : "Cancelled",
+			hasEnded(one) ? "Removed from the list" : "Canceled",
 		);
 	return (
 		<>
@@ -43,7 +43,7 @@ export default function ImportsPage() {
 					<Loaded of={found} rows={4}>
 						{({ results, next, count }) =>
 							results.length === 0 && offset === 0 ? (
-								<Empty title="Nothing was imported over the API" />
+								<Empty title="No imports over the API yet" />
 							) : (
 								<>
 									<Table label="Imports" columns={columns(setShown, forget)} rows={results} keyOf={(one) => one.id} />

@@ -147,7 +147,7 @@ export default function Insights() {
 				<Loaded of={list} rows={8}>
 					{(page) =>
 						page.results.length === 0 && offset === 0 ? (
-							<Empty title={filtered ? "No such insight" : "No insights yet"} />
+							<Empty title={filtered ? "No matching insights" : "No insights yet"} />
 						) : (
 							<>
 								<Table label="Insights" columns={columns} rows={page.results} keyOf={(i) => i.id} />

@@ -77,7 +77,7 @@ export function DashboardsDialog({
 				<Loaded of={list}>
 					{({ results }) =>
 						results.length === 0 ? (
-							<Empty title={wanted ? "No such dashboard" : "No dashboards yet"} />
+							<Empty title={wanted ? "No matching dashboards" : "No dashboards yet"} />
 						) : (
 							<Table
 								label="Dashboards"

@@ -159,7 +159,7 @@ const isOld = (run: Run): boolean => run.cancelled || run.error !== undefined;
 
 /** Why there is no result. */
 function Missing({ run }: { run: Run }) {
-	if (run.cancelled) return <Empty title="The query was cancelled" />;
+	if (run.cancelled) return <Empty title="The query was canceled" />;
 	return isMistake(run.error) ? <Mistake error={run.error} /> : <Failure error={run.error} retry={run.refresh} />;
 }
 

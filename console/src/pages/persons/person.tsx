@@ -103,7 +103,7 @@ function Timeline({ person }: { person: Person }) {
 				<Field label="Event">{(id) => <EventNameField id={id} value={event} onValue={setEvent} />}</Field>
 			</div>
 			<PropertyFilters filters={filters} onFilters={setFilters} label="Filters" events={event ? [event] : []} />
-			<EventList wanted={wanted} person={false} label="Events of the person" empty="No such events" />
+			<EventList wanted={wanted} person={false} label="Events of the person" empty="No matching events" />
 		</div>
 	);
 }

@@ -46,7 +46,7 @@ export function useRun() {
 		} catch (error) {
 			if (control.current !== own) return;
 			if (isAbort(error)) {
-				toast("Query cancelled");
+				toast("Query canceled");
 			} else {
 				note({ query: String(query.query), at: began, error: messageOf(error) });
 				setFailure({ error, asked: query });
