@@ -3,6 +3,7 @@ package clickhouse_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -47,11 +49,7 @@ func TestWriting(t *testing.T) {
 		return found
 	}
 	await := func(want bool) {
-		for deadline := time.Now().Add(patience); writing(c, p) != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("Writing is not %t", want)
-			}
-		}
+		eventually.Is(t, fmt.Sprintf("Writing is %t", want), func() bool { return writing(c, p) == want })
 	}
 	await(true)
 	for name, got := range map[string]bool{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -46,9 +47,9 @@ func TestImportsOfOtherServers(t *testing.T) {
 		return ids
 	}
 	first := add(0)
-	eventually(t, "it is at work", func() bool { return apitest.FieldOf(t, get(0, secret, first), "status") == "running" })
+	eventually.Is(t, "it is at work", func() bool { return apitest.FieldOf(t, get(0, secret, first), "status") == "running" })
 	last := add(2)
-	eventually(t, "the other one is at work too", func() bool { return apitest.FieldOf(t, get(2, secret, last), "status") == "running" })
+	eventually.Is(t, "the other one is at work too", func() bool { return apitest.FieldOf(t, get(2, secret, last), "status") == "running" })
 	for n := range s.all {
 		if got, want := get(n, reader, first), get(0, secret, first); got.Code != http.StatusOK || got.Body.String() != want.Body.String() {
 			t.Errorf("server %d: %d %s, want %s", n, got.Code, got.Body, want.Body)
@@ -79,7 +80,7 @@ func TestImportsOfOtherServers(t *testing.T) {
 	if got := s.send(1, http.MethodDelete, secret, "imports/"+first+"/", ""); got.Code != http.StatusNoContent {
 		t.Errorf("cancelling an import of another server: %d %s", got.Code, got.Body)
 	}
-	eventually(t, "it is cancelled", func() bool { return apitest.FieldOf(t, get(2, secret, first), "status") == "cancelled" })
+	eventually.Is(t, "it is cancelled", func() bool { return apitest.FieldOf(t, get(2, secret, first), "status") == "cancelled" })
 	if got := s.send(2, http.MethodDelete, secret, "imports/"+first+"/", ""); got.Code != http.StatusNoContent || get(0, secret, first).Code != http.StatusNotFound {
 		t.Errorf("forgetting it: %d %s", got.Code, got.Body)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -99,7 +100,7 @@ func startServers(t *testing.T, n int) *servers {
 		t.Fatal(err)
 	}
 	s.key, s.secret = s.newKey(t, s.project.ID, registry.Personal, "query:read", "endpoint:read")
-	eventually(t, "all servers know of each other and of the key", func() bool {
+	eventually.Is(t, "all servers know of each other and of the key", func() bool {
 		return !slices.ContainsFunc(s.all, func(rt *runtime) bool {
 			return rt.nodes() != n || rt.registry.Snapshot().KeyByID(s.project.ID, s.key.ID) == nil
 		})
@@ -110,7 +111,7 @@ func startServers(t *testing.T, n int) *servers {
 // sameRegistry waits until all servers know what any of them wrote: a server that is behind reads the registry only for a moment when it is asked.
 func (s *servers) sameRegistry(t *testing.T) {
 	t.Helper()
-	eventually(t, "all servers know the same registry", func() bool {
+	eventually.Is(t, "all servers know the same registry", func() bool {
 		return !slices.ContainsFunc(s.all, func(rt *runtime) bool {
 			return rt.registry.Snapshot().Revision != s.all[0].registry.Snapshot().Revision
 		})
@@ -148,15 +149,6 @@ func newIdentity(t *testing.T) *peers.Identity {
 	return identity
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s", what)
-		}
-	}
-}
-
 func (s *servers) newKey(t *testing.T, project int64, kind registry.KeyKind, scopes ...string) (*registry.Key, string) {
 	t.Helper()
 	key, secret, err := s.all[0].registry.CreateKey(t.Context(), registry.NewKey{Project: project, Kind: kind, Scopes: scopes}, time.Now())
@@ -175,7 +167,7 @@ func (s *servers) newEndpoint(t *testing.T, name, hogql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all servers know of the endpoint", func() bool {
+	eventually.Is(t, "all servers know of the endpoint", func() bool {
 		return !slices.ContainsFunc(s.all, func(rt *runtime) bool { return rt.registry.Snapshot().Endpoint(s.project.ID, name) == nil })
 	})
 }
@@ -316,7 +308,7 @@ func TestOwnerDies(t *testing.T) {
 	}
 	got := make(chan *httptest.ResponseRecorder)
 	go func() { got <- s.ask(0, s.secret, "query/", body) }()
-	eventually(t, "it waits for a place of the owner", func() bool {
+	eventually.Is(t, "it waits for a place of the owner", func() bool {
 		_, waiting := s.all[1].Places.Of(s.project.ID)
 		return waiting > 0
 	})
@@ -534,7 +526,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 	}
 	for n := range s.all {
 		var got *httptest.ResponseRecorder
-		eventually(t, "the run ends", func() bool {
+		eventually.Is(t, "the run ends", func() bool {
 			got = get(n, s.secret, "short")
 			return got.Code != http.StatusAccepted
 		})
@@ -543,7 +535,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 		}
 	}
 	failing := s.ask(1, s.secret, "query/", `{"query": {"kind": "HogQLQuery", "query": "SELECT throwIf(number = 2) FROM numbers(3)"}, "refresh": "async", "client_query_id": "failing"}`)
-	eventually(t, "the run fails", func() bool { return get(0, s.secret, "failing").Code != http.StatusAccepted })
+	eventually.Is(t, "the run fails", func() bool { return get(0, s.secret, "failing").Code != http.StatusAccepted })
 	if one, two := get(1, s.secret, "failing"), get(0, s.secret, "failing"); one.Code == http.StatusOK || one.Code != two.Code || one.Body.String() != two.Body.String() {
 		t.Errorf("of a run that failed after %d: %d %s and %d %s", failing.Code, one.Code, one.Body, two.Code, two.Body)
 	}
@@ -597,7 +589,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 	} {
 		waiting := make(chan *httptest.ResponseRecorder)
 		go func() { waiting <- s.ask(0, s.secret, "query/", endless(id, "")) }()
-		eventually(t, "it runs", func() bool { return get(2, s.secret, id).Code == http.StatusAccepted })
+		eventually.Is(t, "it runs", func() bool { return get(2, s.secret, id).Code == http.StatusAccepted })
 		cancel()
 		if got := <-waiting; got.Code != http.StatusBadRequest || apitest.FieldOf(t, got, "code") != "query_was_cancelled" {
 			t.Errorf("who waited for %s: %d %s", id, got.Code, got.Body)
@@ -622,7 +614,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 	if err := s.all[2].fleet.Close(); err != nil { // its record
 		t.Fatal(err)
 	}
-	eventually(t, "a server has ended", func() bool { return get(1, s.secret, "nobody").Code == http.StatusNotFound })
+	eventually.Is(t, "a server has ended", func() bool { return get(1, s.secret, "nobody").Code == http.StatusNotFound })
 }
 
 // TestOtherSource: a server works with another ClickHouse, or is another build, before the others have heard of it.
@@ -663,7 +655,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), `"key";r=240, "token";r=100`) // it counted on the other server
 	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), "")
-	eventually(t, "the owner can check the token", func() bool { return len(s.all[1].registry.Snapshot().TokenSecrets(s.project.ID)) > 0 })
+	eventually.Is(t, "the owner can check the token", func() bool { return len(s.all[1].registry.Snapshot().TokenSecrets(s.project.ID)) > 0 })
 	w = s.ask(1, issued.Token, "endpoints/b/run", "{}")
 	left(w, `"key";r=238;t=`)
 	if got := w.Header().Get("RateLimit"); !strings.Contains(got, `"token";r=98;`) {
@@ -692,7 +684,7 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the run ends", func() bool {
+	eventually.Is(t, "the run ends", func() bool {
 		got, ok := s.all[0].Cache.Peek(p.Key, p.Policy(time.Now()))
 		return ok && string(got.Entry.Result.AppendRows(nil, 0, -1)) == "[[3]]"
 	})
@@ -706,7 +698,7 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 	if got := s.ask(0, s.secret, "endpoints/a/run", "{}").Header().Get("Cache-Status"); !strings.HasSuffix(got, "detail=revalidating") {
 		t.Errorf("a stale result: %q", got)
 	}
-	eventually(t, "the refresh ends", func() bool {
+	eventually.Is(t, "the refresh ends", func() bool {
 		return !strings.HasSuffix(s.ask(0, s.secret, "endpoints/a/run", "{}").Header().Get("Cache-Status"), "detail=revalidating")
 	})
 	if got := s.asked(t, 0); got["computed"] != 3 || s.queriesOf(t, 0) != 0 || s.queriesOf(t, 1) != 3 {
@@ -774,7 +766,7 @@ func (s *servers) age(t *testing.T, endpoint string) {
 	if _, err := rt.Cache.Do(t.Context(), p.Key, policy, func(context.Context) (*cache.Entry, error) { return old, nil }); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cache has it", func() bool {
+	eventually.Is(t, "the cache has it", func() bool {
 		got, ok := rt.Cache.Peek(p.Key, policy)
 		return ok && got.Entry == old
 	})

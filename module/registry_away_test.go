@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -98,7 +99,7 @@ func (n *node) ready(t *testing.T) string {
 func TestReadyWithoutTheRegistry(t *testing.T) {
 	n := startNode(t)
 	const all, without = `200 {"status":"ok","clickhouse":"ok","registry":"ok"}`, `200 {"status":"ok","clickhouse":"ok","registry":"unavailable"}`
-	eventually(t, "it is ready with its registry", func() bool { return n.ready(t) == all })
+	eventually.Is(t, "it is ready with its registry", func() bool { return n.ready(t) == all })
 
 	conn, err := pgx.Connect(t.Context(), n.dsn)
 	if err != nil {
@@ -121,12 +122,12 @@ func TestReadyWithoutTheRegistry(t *testing.T) {
 		_, err := n.rt.registry.CreateProject(t.Context(), registry.NewProject{Name: "waits"}, time.Now())
 		written <- err
 	}()
-	eventually(t, "the write waits for a lock", func() bool {
+	eventually.Is(t, "the write waits for a lock", func() bool {
 		var waits bool
 		err := held.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'analytics_records'::regclass)`).Scan(&waits)
 		return err == nil && waits
 	})
-	eventually(t, "it is ready while a write waits", func() bool { return n.ready(t) == all })
+	eventually.Is(t, "it is ready while a write waits", func() bool { return n.ready(t) == all })
 	if err := held.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestReadyWithoutTheRegistry(t *testing.T) {
 	if err := n.database.Run(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the registry answers again", func() bool { return n.ready(t) == all })
+	eventually.Is(t, "the registry answers again", func() bool { return n.ready(t) == all })
 }
 
 // needRegistry are the read routes that are refused while the registry is away, with the reasons.
@@ -259,13 +260,13 @@ func (n *node) fill(t *testing.T) map[string]string {
 		}
 		return fmt.Sprint(list.Results[0]["id"])
 	}
-	eventually(t, "the tables are there", func() bool {
+	eventually.Is(t, "the tables are there", func() bool {
 		return n.send(t, http.MethodPost, "query/", `{"query": {"kind": "HogQLQuery", "query": "select count() from events"}}`).Code == http.StatusOK
 	})
 	imported := post("imports/", `{"type":"person","distinct_ids":["ann"],"properties":{"plan":"pro"}}
 {"event":"view","distinct_id":"ann","timestamp":"`+time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)+`","properties":{"plan":"pro"}}
 `, "id")
-	eventually(t, "the file is imported", func() bool { return n.must(t, http.MethodGet, "imports/"+imported+"/", "", "status") == "completed" })
+	eventually.Is(t, "the file is imported", func() bool { return n.must(t, http.MethodGet, "imports/"+imported+"/", "", "status") == "completed" })
 	insight := post("insights/", `{"name": "sales", "saved": true, "query": {"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "view"}]}}}`, "id")
 	if w := n.send(t, http.MethodPost, "insights/viewed/", `{"insight_ids": [`+insight+`]}`); w.Code != http.StatusCreated {
 		t.Fatalf("viewing: %d %s", w.Code, w.Body)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -482,15 +483,10 @@ func TestPurgeInTheBackground(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := func() bool {
+	eventually.Is(t, "the old ones are purged", func() bool {
 		snap := r.Snapshot()
-		return snap.AnyInsight(p.ID, old.ID) != nil || snap.KeyByID(p.ID, session.ID) != nil
-	}
-	for deadline := time.Now().Add(30 * time.Second); there(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is purged")
-		}
-	}
+		return snap.AnyInsight(p.ID, old.ID) == nil && snap.KeyByID(p.ID, session.ID) == nil
+	})
 	if r.Snapshot().AnyInsight(p.ID, recent.ID) == nil {
 		t.Error("what was just deleted is purged")
 	}

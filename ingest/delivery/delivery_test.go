@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 )
 
 // target notes what is delivered. It fails as often as it is told, refuses events of bad names and project 13, and panics for project 14.
@@ -110,11 +111,7 @@ func addText(t *testing.T, j *journal.Journal, project int64, text string, event
 // awaitEmpty waits until nothing is left in a journal.
 func awaitEmpty(t *testing.T, j *journal.Journal) {
 	t.Helper()
-	for began := time.Now(); j.Stats().Entries > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatalf("a minute later there is still %+v", j.Stats())
-		}
-	}
+	eventually.Is(t, "everything is delivered", func() bool { return j.Stats().Entries == 0 })
 }
 
 func check(t *testing.T, g *target, want map[int64][]string) {
@@ -163,11 +160,7 @@ func TestTriesAgain(t *testing.T) {
 	}
 	awaitEmpty(t, j)
 	check(t, g, map[int64][]string{1: {"a"}, 2: {"b"}})
-	for began := time.Now(); d.Status().Failing != ""; time.Sleep(time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatalf("the status still fails: %+v", d.Status())
-		}
-	}
+	eventually.Is(t, "the status fails no more", func() bool { return d.Status().Failing == "" })
 }
 
 func TestSetsAside(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -444,9 +445,7 @@ func TestTwoServers(t *testing.T) {
 		all = append(all, w.alert(nil))
 	}
 	for _, a := range all {
-		for w.checks(a) != "Firing!" {
-			time.Sleep(5 * time.Millisecond)
-		}
+		eventually.Is(t, "the alert fires", func() bool { return w.checks(a) == "Firing!" })
 	}
 	for _, c := range servers {
 		closed(t, c)

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
@@ -188,9 +189,7 @@ func TestPostgreSQL(t *testing.T) {
 	if _, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); len(other.Registry.Snapshot().Projects()) == 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Is(t, "the other server has seen it", func() bool { return len(other.Registry.Snapshot().Projects()) > 0 })
 	for name, b := range map[string]*backups.Backups{"that restored it": to, "beside it": other} {
 		if projects := b.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
 			t.Errorf("the server %s has the projects %+v", name, projects)

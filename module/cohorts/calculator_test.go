@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -42,9 +43,7 @@ func TestCalculation(t *testing.T) {
 	if third.Version != second.Version || !third.LastCalculation.After(second.LastCalculation) || *third.Count != 1 {
 		t.Errorf("computed again %+v, before %+v", third, second)
 	}
-	for s.versions(t, id) != cmpVersions(first, second) { // the one with the same members goes
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually.Is(t, "the one with the same members is gone", func() bool { return s.versions(t, id) == cmpVersions(first, second) })
 	s.load(t, `{"type":"person","distinct_ids":["ann"],"properties":{"plan":"paid"}}`)
 	s.update(t, id, registry.CohortFields{Calculate: true})
 	if c := s.settled(t, id); c.Version == second.Version || *c.Count != 0 {
@@ -131,9 +130,7 @@ func TestTwoServers(t *testing.T) {
 		id := servers[round%2].create(t, person("paid"))
 		for _, s := range servers {
 			done.Go(func() {
-				for s.registry.Snapshot().Cohort(s.project, id) == nil {
-					time.Sleep(time.Millisecond)
-				}
+				eventually.Is(t, "the server knows the cohort", func() bool { return s.registry.Snapshot().Cohort(s.project, id) != nil })
 				if _, err := s.Used(t.Context(), s.project, []int64{id}); err != nil {
 					t.Error(err)
 				}
@@ -171,13 +168,9 @@ func TestOldVersions(t *testing.T) {
 	s.settled(t, id)
 	s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
 	c := s.settled(t, id)
-	for s.versions(t, id) != cmpVersions(c) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually.Is(t, "the old version is gone", func() bool { return s.versions(t, id) == cmpVersions(c) })
 	s.update(t, id, registry.CohortFields{Deleted: registry.To(true)})
-	for s.versions(t, id) != "" {
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually.Is(t, "the deleted cohort's version is gone", func() bool { return s.versions(t, id) == "" })
 	s.update(t, id, registry.CohortFields{Deleted: registry.To(false)})
 	if snap := s.registry.Snapshot(); snap.Cohort(s.project, id).Version == c.Version {
 		t.Error("queries read a version that is gone")
@@ -216,12 +209,7 @@ func TestPanic(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	s = start(t, t.TempDir(), func(c *cohorts.Config) { c.Places, c.Logger = nil, zap.New(core) })
 	id = s.create(t, person("a"))
-	for deadline := time.Now().Add(time.Minute); logs.FilterMessage("the calculation of a cohort is tried again later").Len() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the calculation is not put off")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.Is(t, "the calculation is put off", func() bool { return logs.FilterMessage("the calculation of a cohort is tried again later").Len() > 0 })
 	if c := s.registry.Snapshot().Cohort(s.project, id); !c.Calculating() {
 		t.Errorf("the cohort is %+v", c)
 	}
@@ -238,12 +226,7 @@ func TestInDoubt(t *testing.T) {
 	s := startOn(t, warehousetest.InDoubt{Store: store, Text: `"version":`}, func(c *cohorts.Config) { c.Logger = zap.New(core) })
 	s.load(t, people)
 	id := s.create(t, person("free"))
-	for deadline := time.Now().Add(time.Minute); logs.FilterMessage("the calculation of a cohort is tried again later").Len() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the calculation is not put off")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.Is(t, "the calculation is put off", func() bool { return logs.FilterMessage("the calculation of a cohort is tried again later").Len() > 0 })
 	if err := s.registry.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

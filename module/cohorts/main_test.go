@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -111,16 +112,12 @@ func (s *server) update(t *testing.T, id int64, f registry.CohortFields) {
 // settled waits until a cohort waits for no calculation.
 func (s *server) settled(t *testing.T, id int64) *registry.Cohort {
 	t.Helper()
-	for {
-		if c := s.registry.Snapshot().Cohort(s.project, id); c != nil && !c.Calculating() {
-			return c
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the test ends")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	var c *registry.Cohort
+	eventually.Is(t, "the cohort is calculated", func() bool {
+		c = s.registry.Snapshot().Cohort(s.project, id)
+		return c != nil && !c.Calculating()
+	})
+	return c
 }
 
 // members are the distinct ids of the members of a version of a cohort, in order.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -81,9 +82,7 @@ func mergedWhileFilled(t *testing.T, numbers int) bool {
 			"SELECT query_id FROM system.processes WHERE query LIKE '%INSERT INTO%person_static_cohort%' AND query NOT LIKE '%system.processes%'")) > 0
 	}
 	s.Calculate(s.project, c.ID)
-	for !filling() && s.registry.Snapshot().Cohort(s.project, c.ID).Calculating() {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.Is(t, "the members are written", func() bool { return filling() || !s.registry.Snapshot().Cohort(s.project, c.ID).Calculating() })
 	s.load(t, `{"event":"$merge_dangerously","distinct_id":"cid","timestamp":"2024-01-02T00:00:00Z","properties":{"alias":"ann"}}`)
 	meanwhile := filling()
 	got := s.settled(t, c.ID)

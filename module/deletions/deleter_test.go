@@ -3,6 +3,7 @@ package deletions_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -206,11 +208,8 @@ func TestForgetsWhateverTheClock(t *testing.T) {
 		if err := s.registry.HideDeletions(t.Context(), s.project, added, now); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); s.forgotten.Load() == before; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("nothing is forgotten of what a server deleted whose clock is %s ahead", ahead)
-			}
-		}
+		what := fmt.Sprintf("something is forgotten of what a server deleted whose clock is %s ahead", ahead)
+		eventually.Is(t, what, func() bool { return s.forgotten.Load() != before })
 	}
 }
 
@@ -269,9 +268,5 @@ func TestPanics(t *testing.T) {
 	complete := func() bool {
 		return forgotten.Load() > 0 && !slices.ContainsFunc(s.registry.Snapshot().Deletions(other.ID), func(one *registry.Deletion) bool { return one.HiddenAt.IsZero() })
 	}
-	for deadline := time.Now().Add(time.Minute); !complete(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the deletion in another project is not completed")
-		}
-	}
+	eventually.Is(t, "the deletion in another project is completed", complete)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 )
 
@@ -137,11 +138,7 @@ func TestErasedAgain(t *testing.T) {
 				t.Error("the erasure is finished, although ClickHouse keeps replaced parts for minutes")
 			}
 		}()
-		for deadline := time.Now().Add(time.Minute); s.ask(t, marks)[0] != "[0]"; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the rows that mark persons as deleted are not erased")
-			}
-		}
+		eventually.Is(t, "the rows that mark persons as deleted are erased", func() bool { return s.ask(t, marks)[0] == "[0]" })
 		stop()
 		<-ended
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -55,13 +56,13 @@ func start(t *testing.T) *server {
 func startWith(t *testing.T, config clickhouse.Config) *server {
 	t.Helper()
 	config.DSN, config.Embedded = engine.DSN(), true
-	reg, house := warehousetest.Open(t, t.TempDir(), config)
+	reg, wh := warehousetest.Open(t, t.TempDir(), config)
 	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{registry: reg, Executor: &execution.Executor{
-		Compiler: &execution.Compiler{Shards: warehouse.Only(house)}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
+		Compiler: &execution.Compiler{Shards: warehouse.Only(wh)}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
 		Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(),
 		Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 10_000, Per: time.Minute}),
 		Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 100}),
@@ -251,7 +252,7 @@ func TestRenewedInBackground(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { _, stored := s.Cache.Get(q.Key, cache.Policy{Fresh: time.Hour}); return stored })
+	eventually.Is(t, "the answer is in the cache", func() bool { _, stored := s.Cache.Get(q.Key, cache.Policy{Fresh: time.Hour}); return stored })
 	ref := s.Cache.Refer(q.Key, first.Entry)
 	renewed := func(since time.Time) func() bool {
 		return func() bool {
@@ -260,34 +261,25 @@ func TestRenewedInBackground(t *testing.T) {
 		}
 	}
 	caller := &execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now().Add(10 * time.Minute)}
-	until(t, func() bool { // the computation of the first answer may not have ended: no refresh starts before that
+	eventually.Is(t, "a refresh has begun", func() bool { // the computation of the first answer may not have ended: no refresh starts before that
 		got, err := s.Answer(t.Context(), caller, q, &execution.Freshness{Fresh: 5 * time.Minute, Refs: true})
 		if err != nil || got.Answer.Status != cache.Stale {
 			t.Fatal(got.Answer.Status, err)
 		}
 		return s.Cache.Stats().Refreshes > 0
 	})
-	until(t, renewed(first.Entry.ComputedAt))
+	eventually.Is(t, "the answer is renewed", renewed(first.Entry.ComputedAt))
 	second, _ := s.Peek(q, &execution.Freshness{}, time.Now())
 	s.QueryFresh = time.Nanosecond
 	if _, err := s.ask(t.Context(), q, execution.RefreshAsync, 0); err != nil {
 		t.Fatal(err)
 	}
-	until(t, renewed(second.Entry.ComputedAt))
+	eventually.Is(t, "the answer is renewed again", renewed(second.Entry.ComputedAt))
 	if s.queries() != 1 {
 		t.Errorf("%d queries ran", s.queries())
 	}
 	if pinned, err := s.Pinned(q, &execution.Freshness{}, ref, time.Now()); err != nil || pinned.Entry != first.Entry {
 		t.Errorf("the rows of a cursor are gone: %v", err)
-	}
-}
-
-func until(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it never comes")
-		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
@@ -133,9 +134,7 @@ func (w *settledWorld) capture(project int64, lines ...map[string]any) {
 // calculate computes the members of a cohort.
 func (w *settledWorld) calculate(project, cohort int64) {
 	w.members.Calculate(project, cohort)
-	for w.reg.Snapshot().Cohort(project, cohort).Calculating() {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually.Is(w.t, "the cohort is calculated", func() bool { return !w.reg.Snapshot().Cohort(project, cohort).Calculating() })
 }
 
 // ask computes an answer and returns what is shown of it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -52,18 +53,9 @@ func newCluster(t *testing.T, size int) *cluster {
 		c.boards, c.known = append(c.boards, b), append(c.known, d)
 	}
 	for _, d := range c.known {
-		eventually(t, "the nodes know of each other", func() bool { return d.Nodes() == size })
+		eventually.Is(t, "the nodes know of each other", func() bool { return d.Nodes() == size })
 	}
 	return c
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s", what)
-		}
-	}
 }
 
 // start starts all nodes with nothing in hand. They wait for a slow database, which on a busy machine is not away. quotas returns what their queries
@@ -163,7 +155,7 @@ func TestRatesOverPostgres(t *testing.T) {
 	}
 	for kind, f := range away {
 		for n, e := range f.executors {
-			eventually(t, fmt.Sprintf("node %d finds that the database is back", n), func() bool {
+			eventually.Is(t, fmt.Sprintf("node %d finds that the database is back", n), func() bool {
 				f.one(t, n)
 				return !e.Limits.Sharing.away.Load()
 			})

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 )
@@ -134,9 +135,7 @@ func TestLockUnavailable(t *testing.T) {
 		}
 	})
 	one := add(t, s, 1, "good")
-	for deadline := time.Now().Add(time.Minute); logs.Len() == 0 && time.Now().Before(deadline); {
-		time.Sleep(2 * time.Millisecond)
-	}
+	eventually.Is(t, "the log says so", func() bool { return logs.Len() > 0 })
 	time.Sleep(20 * time.Millisecond) // for a second line
 	until(t, s, one, imports.Waiting)
 	if logs.FilterMessageSnippet("lock").Len() != 1 || logs.Len() != 1 {

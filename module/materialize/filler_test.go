@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -41,7 +42,7 @@ func TestFill(t *testing.T) {
 
 	load(t, s.project, "b")
 	s.update(t, "fill", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(false)}})
-	until(t, func() bool { return len(tables(t, e)) == 0 })
+	eventually.Is(t, "its table is gone", func() bool { return len(tables(t, e)) == 0 })
 	s.update(t, "fill", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(true)}})
 	again := s.settled(t, "fill", 1)
 	if got := rows(t, s.project, e, 1, again.Fill); got != `["a", 2]["b", 2]` {
@@ -60,7 +61,7 @@ func TestFill(t *testing.T) {
 	if err := s.registry.DeleteEndpoint(t.Context(), s.project, "fill", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return len(tables(t, e)) == 0 })
+	eventually.Is(t, "its tables are gone", func() bool { return len(tables(t, e)) == 0 })
 }
 
 // TestFailure: a failure is recorded, what runs read stays, and another version is tried at once.
@@ -69,7 +70,7 @@ func TestFailure(t *testing.T) {
 	load(t, s.project, "a")
 	e := s.create(t, "fails", "select throwIf(event = 'a') from events")
 	var table *registry.Table
-	until(t, func() bool {
+	eventually.Is(t, "the fill has failed", func() bool {
 		table = s.registry.Snapshot().Endpoint(s.project, "fails").Current().Table
 		return table.Errors > 0
 	})
@@ -89,7 +90,7 @@ func TestFailure(t *testing.T) {
 func TestPanic(t *testing.T) {
 	s := startChanged(t, t.TempDir(), time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(c *materialize.Config) { c.Compiler = nil })
 	s.create(t, "broken", byEvent)
-	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table.Errors > 0 })
+	eventually.Is(t, "the fill has failed", func() bool { return s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table.Errors > 0 })
 	if table := s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table; table.LastError != "The fill failed." {
 		t.Errorf("the table is %+v", table)
 	}
@@ -148,7 +149,7 @@ func TestBrokenOff(t *testing.T) {
 	if after.Fill <= begun.Pending {
 		t.Errorf("after a fill that broke off the table is %+v", after)
 	}
-	until(t, func() bool { return len(tables(t, e)) == 1 })
+	eventually.Is(t, "the other tables are gone", func() bool { return len(tables(t, e)) == 1 })
 	if got := rows(t, s.project, e, 1, after.Fill); got != `["a", 1]` {
 		t.Errorf("the rows are %s", got)
 	}
@@ -167,7 +168,7 @@ func TestMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again *registry.Table
-	until(t, func() bool {
+	eventually.Is(t, "it is filled again", func() bool {
 		again = s.settled(t, "gone", 1)
 		return again.Fill > first.Fill
 	})
@@ -218,7 +219,7 @@ func TestCutOff(t *testing.T) {
 		t.Errorf("while a server is cut off there are %v", got)
 	}
 	away.Store(false)
-	until(t, func() bool { return len(tables(t, e)) == 1 })
+	eventually.Is(t, "the other table is gone", func() bool { return len(tables(t, e)) == 1 })
 	if got := rows(t, s.project, e, 1, second.Fill); got != `["a", 1]` {
 		t.Errorf("the rows are %s", got)
 	}
@@ -243,13 +244,13 @@ func TestOneAtATime(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)
 	e := s.create(t, "slow", "select sum(cityHash64(number)) from numbers(1000000000000)")
-	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "slow").Current().Table.Running })
+	eventually.Is(t, "the fill runs", func() bool { return s.registry.Snapshot().Endpoint(s.project, "slow").Current().Table.Running })
 	s.update(t, "slow", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(false)}})
 	s.update(t, "slow", registry.EndpointUpdate{Query: hogql("select 2 as two"), Table: registry.TableUpdate{On: new(true)}})
 	if table := s.settled(t, "slow", 2); table.Fill == 0 {
 		t.Errorf("the table of the next version is %+v", table)
 	}
-	until(t, func() bool { return len(tables(t, e)) == 1 })
+	eventually.Is(t, "the other table is gone", func() bool { return len(tables(t, e)) == 1 })
 }
 
 // TestBusyProject: fills that wait because their project's only place is taken keep no other project's from running.
@@ -265,7 +266,7 @@ func TestBusyProject(t *testing.T) {
 	for n := range more {
 		s.create(t, fmt.Sprint("waits-", n), byEvent)
 	}
-	until(t, func() bool {
+	eventually.Is(t, "all fills wait for the place", func() bool {
 		_, waiting := s.Places.Of(s.project)
 		return waiting == more
 	})

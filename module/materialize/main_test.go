@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -130,22 +131,11 @@ func (s *server) update(t *testing.T, name string, u registry.EndpointUpdate) {
 func (s *server) settled(t *testing.T, name string, version int) *registry.Table {
 	t.Helper()
 	var table *registry.Table
-	until(t, func() bool {
+	eventually.Is(t, "no fill is due", func() bool {
 		table = s.registry.Snapshot().Endpoint(s.project, name).Version(version).Table
 		return table != nil && table.Pending == 0
 	})
 	return table
-}
-
-func until(t *testing.T, done func() bool) {
-	t.Helper()
-	for !done() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the test ends")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }
 
 // rows returns the rows of a fill, in order.

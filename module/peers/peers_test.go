@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes/nodestest"
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
@@ -62,21 +63,12 @@ func echo(_ context.Context, _ nodes.Node, request []byte) peers.Answer {
 	return peers.Answer{Kind: peers.Result, Body: append([]byte("you asked "), request...)}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s", what)
-		}
-	}
-}
-
 // pair is two servers that know of each other.
 func pair(t *testing.T, silence time.Duration, handler peers.Handler) (one, two *server) {
 	t.Helper()
 	b := nodestest.NewBoard()
 	one, two = start(t, b, 1, silence, nil), start(t, b, 2, silence, handler)
-	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
+	eventually.Is(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	return one, two
 }
 
@@ -151,7 +143,7 @@ func TestRoom(t *testing.T) {
 		if !owned(one, two) {
 			t.Error("a server whose answer has no room is left out")
 		}
-		eventually(t, "the room is free again", func() bool {
+		eventually.Is(t, "the room is free again", func() bool {
 			sending, _ := peers.Held(two.Peers)
 			_, reading := peers.Held(one.Peers)
 			return sending == 0 && reading == 0
@@ -228,14 +220,14 @@ func mixed(key, certificate *peers.Identity) tls.Certificate {
 func TestRemovedServer(t *testing.T) {
 	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, patient, nil), start(t, b, 2, patient, echo)
-	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
+	eventually.Is(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	if got, err := one.Ask(t.Context(), two.self, nil); err != nil || got.Kind != peers.Result {
 		t.Fatal(got, err)
 	}
 	if err := one.directory.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its record is gone", func() bool { return two.directory.Nodes() == 1 })
+	eventually.Is(t, "its record is gone", func() bool { return two.directory.Nodes() == 1 })
 	if got, err := one.Ask(t.Context(), two.self, nil); err == nil && got.Kind != peers.Decline {
 		t.Errorf("a server without a record got %d %q", got.Kind, got.Body)
 	}
@@ -246,7 +238,7 @@ func TestImpostor(t *testing.T) {
 	b := nodestest.NewBoard()
 	one := start(t, b, 1, patient, nil)
 	other := start(t, b, 3, patient, echo)
-	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && other.directory.Nodes() == 2 })
+	eventually.Is(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && other.directory.Nodes() == 2 })
 	identity, err := peers.NewIdentity()
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +278,7 @@ func TestLinksOfServersThatLeft(t *testing.T) {
 	one := start(t, b, 1, patient, nil)
 	for n := range 3 {
 		next := start(t, b, n+2, patient, echo)
-		eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && next.directory.Nodes() == 2 })
+		eventually.Is(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && next.directory.Nodes() == 2 })
 		if got, err := one.Ask(t.Context(), next.self, nil); err != nil || got.Kind != peers.Result {
 			t.Fatal(got, err)
 		}
@@ -296,7 +288,7 @@ func TestLinksOfServersThatLeft(t *testing.T) {
 		if err := next.directory.Close(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "its record is gone", func() bool { return one.directory.Nodes() == 1 })
+		eventually.Is(t, "its record is gone", func() bool { return one.directory.Nodes() == 1 })
 	}
 }
 
@@ -304,7 +296,7 @@ func TestLinksOfServersThatLeft(t *testing.T) {
 func TestDeaf(t *testing.T) {
 	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, 50*time.Millisecond, nil), start(t, b, 2, patient, echo)
-	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
+	eventually.Is(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +314,7 @@ func TestDeaf(t *testing.T) {
 	if owned(one, two) {
 		t.Error("a server that said nothing owns something")
 	}
-	eventually(t, "its number moves", func() bool { return owned(one, two) })
+	eventually.Is(t, "its number moves", func() bool { return owned(one, two) })
 }
 
 // TestServerEnds: a server ends while it works on an answer.

@@ -23,6 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -382,10 +383,8 @@ func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	}
 	p.log.Add(query(project, "during"))
 	away.Store(false)
-	for deadline := time.Now().Add(30 * time.Second); p.log.Sync(t.Context(), project) != nil && time.Now().Before(deadline); {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err := p.house.Ping(t.Context()); err != nil { // notices that the outage is over
+	eventually.Is(t, "rows are written again", func() bool { return p.log.Sync(t.Context(), project) == nil })
+	if err := p.wh.Ping(t.Context()); err != nil { // notices that the outage is over
 		t.Fatal(err)
 	}
 	if got := p.queries(t, project, "during"); len(got) != 2 {

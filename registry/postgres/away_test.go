@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
@@ -600,11 +601,7 @@ func TestRegistryWhileAway(t *testing.T) {
 	if _, err := other.CreateProject(t.Context(), registry.NewProject{Name: "after"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); len(r.Snapshot().Projects()) != 2; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what another node wrote is never seen")
-		}
-	}
+	eventually.Is(t, "what another node wrote is seen", func() bool { return len(r.Snapshot().Projects()) == 2 })
 	if _, err := r.CreateProject(t.Context(), registry.NewProject{Name: "at last"}, time.Now()); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -340,9 +341,7 @@ func TestRestoreWhileOthersRun(t *testing.T) {
 	if diff := gocmp.Diff([]string{"restored"}, names(one.Snapshot())); diff != "" {
 		t.Errorf("the node that did it (-want +got):\n%s", diff)
 	}
-	for deadline := time.Now().Add(time.Minute); other.Snapshot().Revision == known.Revision && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Is(t, "another node has seen it", func() bool { return other.Snapshot().Revision != known.Revision })
 	if got := other.Snapshot(); !slices.Equal(names(got), []string{"restored"}) || len(got.Keys(p.ID)) != 1 {
 		t.Errorf("another node has %q and %d keys", names(got), len(got.Keys(p.ID)))
 	}

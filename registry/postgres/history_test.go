@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
@@ -46,12 +47,14 @@ func (h history) exec(statements ...string) {
 func (h history) alone(do ...string) {
 	h.Helper()
 	h.exec(`ALTER DATABASE {db} ALLOW_CONNECTIONS false`)
-	for there := true; there; time.Sleep(time.Millisecond) {
+	eventually.Is(h, "nobody is connected", func() (alone bool) {
+		h.Helper()
 		h.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{db}'`) // again: one may only just have begun
-		if err := h.conn.QueryRow(h.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = $1)`, h.name).Scan(&there); err != nil {
+		if err := h.conn.QueryRow(h.Context(), `SELECT NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = $1)`, h.name).Scan(&alone); err != nil {
 			h.Fatal(err)
 		}
-	}
+		return alone
+	})
 	h.exec(do...)
 	h.exec(`ALTER DATABASE {db} ALLOW_CONNECTIONS true`)
 }

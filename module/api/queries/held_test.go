@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -35,9 +36,9 @@ func begins(t *testing.T, w *apitest.World, id string, p *result.Plan) {
 		t.Fatal(err)
 	}
 	<-ended
-	for w.Send(t, http.MethodGet, "/api/projects/@current/query/"+id+"/", "").Code == http.StatusAccepted {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Is(t, "the run has ended", func() bool {
+		return w.Send(t, http.MethodGet, "/api/projects/@current/query/"+id+"/", "").Code != http.StatusAccepted
+	})
 }
 
 // TestRunsOverTablesNeedTheirScopes: the result of a background run over tables that need a scope is unknown to keys without it, here and through
