@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,8 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -228,13 +229,35 @@ func TestCutOff(t *testing.T) {
 // TestOneAtATime: only one of several servers fills a table.
 func TestOneAtATime(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, dir, time.Hour)
-	start(t, dir, time.Hour)
-	start(t, dir, time.Hour)
+	var servers []*server
+	var busy []*admission.Place
+	for range 3 {
+		s := startLimited(t, dir, time.Hour, admission.Limits{Places: 4, Project: 1, Queue: 10})
+		servers = append(servers, s)
+		place, err := s.Places.Enter(t.Context(), admission.Request{Project: servers[0].project})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer place.Leave()
+		busy = append(busy, place)
+	}
+	s := servers[0]
 	load(t, s.project, "a")
 	e := s.create(t, "once", byEvent)
+	for _, other := range servers[1:] {
+		if err := other.registry.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other.Look()
+	}
+	eventually.Is(t, "all servers want to fill it", func() bool { return !slices.ContainsFunc(servers, func(s *server) bool { return s.Idle() }) })
+	for _, place := range busy {
+		place.Leave()
+	}
 	s.settled(t, "once", 1)
-	time.Sleep(100 * time.Millisecond)
+	for _, s := range servers {
+		eventually.Is(t, "the server has looked again", s.Idle)
+	}
 	if got := tables(t, e); len(got) != 1 {
 		t.Errorf("three servers made %v", got)
 	}
