@@ -86,7 +86,8 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, answer.Status, answer.Raw)
 		}
 	}
-	if answer := c.Do(t, http.MethodGet, "event_definitions/", nil); answer.Status != http.StatusForbidden {
+	other := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "property_definition:read", "personal"))
+	if answer := other.Do(t, http.MethodGet, "event_definitions/", nil); answer.Status != http.StatusForbidden {
 		t.Errorf("a key without the scope gets %d: %s", answer.Status, answer.Raw)
 	}
 }
@@ -101,6 +102,7 @@ func TestEventCode(t *testing.T) {
 `)
 	reader := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:read", "personal"))
 	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:write", "personal"))
+	other := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "property_definition:read", "personal"))
 	mustDo(t, writer, http.StatusCreated, http.MethodPost, "event_definitions/", fields{"name": "refunded"})
 	hashes := map[any]bool{}
 	for language, want := range map[string][]string{
@@ -125,7 +127,7 @@ func TestEventCode(t *testing.T) {
 		if again := mustDo(t, reader, http.StatusOK, http.MethodGet, "event_definitions/"+language, nil); again["schema_hash"] != answer["schema_hash"] {
 			t.Errorf("%s has the hashes %v and %v", language, answer["schema_hash"], again["schema_hash"])
 		}
-		if answer := c.Do(t, http.MethodGet, "event_definitions/"+language+"/", nil); answer.Status != http.StatusForbidden {
+		if answer := other.Do(t, http.MethodGet, "event_definitions/"+language+"/", nil); answer.Status != http.StatusForbidden {
 			t.Errorf("%s for a key without the scope: %d %s", language, answer.Status, answer.Raw)
 		}
 	}

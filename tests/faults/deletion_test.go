@@ -168,7 +168,7 @@ func newTrace(t *testing.T) (tr *trace, token string) {
 	server := harness.Start(t, "limits {\n\t\t\trate 100000/s\n\t\t}")
 	forgetParts(t, server)
 	project, _ := server.Project(t, "deletion")
-	key := server.Key(t, project, harness.AllScopes+",person:read,person:write,cohort:write,endpoint:write,event_definition:read,batch_import:write", "personal")
+	key := server.Key(t, project, harness.AllScopes, "personal")
 	tr = &trace{Client: server.Client(project, key), mark: "mark" + strings.ReplaceAll(uuid.NewString(), "-", "")}
 	token = captureToken(t, server, project)
 	tr.capture(t, token,

@@ -326,7 +326,7 @@ func awaitProjects(t *testing.T, servers []*harness.Server, tokens map[int64]str
 func sharedProject(t *testing.T, server *harness.Server, name string) (id int64, key string) {
 	t.Helper()
 	id, _ = server.Project(t, name)
-	return id, server.Key(t, id, harness.AllScopes+",group:read,property_definition:read", "personal")
+	return id, server.Key(t, id, harness.AllScopes, "personal")
 }
 
 // checkShared checks what the servers made of a project.

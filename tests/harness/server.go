@@ -40,9 +40,10 @@ type Server struct {
 }
 
 // AllScopes has every scope that a route requires.
-const AllScopes = "query:read,batch_import:read,batch_import:write,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
-	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write," +
-	"alert:read,alert:write"
+const AllScopes = "action:read,action:write,alert:read,alert:write,annotation:read,annotation:write,batch_import:read,batch_import:write,cohort:read,cohort:write," +
+	"dashboard:read,dashboard:write,endpoint:read,endpoint:write,event_definition:read,event_definition:write,feature_flag:read,group:read," +
+	"insight:read,insight:write,insight_variable:read,insight_variable:write,organization:read,organization_member:read,person:read,person:write," +
+	"project:read,project:write,property_definition:read,property_definition:write,query:read,user:read"
 
 // Binary builds the server, with the console, once for the whole test process, and returns its path. All test processes of a checkout share that path.
 var Binary = sync.OnceValues(func() (path string, err error) {

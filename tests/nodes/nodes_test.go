@@ -17,7 +17,7 @@ func shared(t *testing.T, nodes, hosts int) *load {
 	t.Helper()
 	f := startFleet(t, nodes, hosts)
 	id, _ := f.nodes[0].Project(t, "shared")
-	key := f.nodes[0].Key(t, id, harness.AllScopes+",project:write", "personal")
+	key := f.nodes[0].Key(t, id, harness.AllScopes, "personal")
 	token, err := f.nodes[0].CaptureToken(id)
 	if err != nil {
 		t.Fatal(err)

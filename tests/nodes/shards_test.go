@@ -48,7 +48,7 @@ func startSharded(t *testing.T) *sharded {
 func (s *sharded) tenant(t *testing.T, name string, more ...string) tenant {
 	t.Helper()
 	id, _ := s.Project(t, name, more...)
-	key := s.Key(t, id, harness.AllScopes+",project:write,cohort:write,person:read,person:write", "personal")
+	key := s.Key(t, id, harness.AllScopes, "personal")
 	token, err := s.CaptureToken(id)
 	if err != nil {
 		t.Fatal(err)
