@@ -7,6 +7,8 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 // killGrace is how long a server may take to stop a killed query.
@@ -81,10 +83,8 @@ func (c *Client) linger(ctx context.Context, h *host, q Query, err error) {
 	go func() {
 		defer ended()
 		for wait := minLingerWait; c.runs(h, q.ID); wait = min(2*wait, maxLingerWait) {
-			select {
-			case <-c.open.Done():
+			if pause.For(c.open, wait) != nil {
 				return
-			case <-time.After(wait):
 			}
 		}
 	}()

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 )
 
@@ -139,10 +140,8 @@ func (c *capturing) eraseLines(ctx context.Context, shard string, gone func(proj
 		return nil
 	}
 	for upTo := one.Journal.Rotate(); !one.Journal.Gone(upTo); {
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, deliveredPollInterval) != nil {
 			return ctx.Err()
-		case <-time.After(deliveredPollInterval):
 		}
 	}
 	return one.Journal.EraseAside(ctx, gone)

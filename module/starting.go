@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -37,10 +38,8 @@ func (a *App) startLater(away error) {
 		defer close(done)
 		told := "" // the last logged failure that does not pass by itself
 		for {
-			select {
-			case <-ctx.Done():
+			if pause.For(ctx, retryStart) != nil {
 				return
-			case <-time.After(retryStart):
 			}
 			switch err := a.startAgain(ctx); {
 			case err == nil:

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 // Options tune a Registry; the zero value is ready for use.
@@ -200,10 +202,7 @@ func (r *Registry) watch(ctx context.Context, again time.Duration) {
 		if err != nil && ctx.Err() == nil {
 			r.log.Debug("watching the store; the poll goes on", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(again):
-		}
+		_ = pause.For(ctx, again)
 	}
 }
 

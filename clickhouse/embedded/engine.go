@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 // Engine is a running engine: a child process, and a goroutine that restarts it when it dies.
@@ -201,10 +203,8 @@ func (e *Engine) restart(ctx context.Context, failures int) (*child, int) {
 		<-refused
 	}()
 	for {
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, backoff(failures)) != nil {
 			return nil, failures
-		case <-time.After(backoff(failures)):
 		}
 		failures++
 		c, err := e.spawn(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 func personCommand() *cobra.Command {
@@ -92,10 +93,8 @@ func waitErased(cmd *cobra.Command, done adminapi.Deletions) (any, error) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "nothing of them is on the disk any more")
 			return done, nil
 		}
-		select {
-		case <-cmd.Context().Done():
+		if pause.For(cmd.Context(), time.Second) != nil {
 			return done, cmd.Context().Err()
-		case <-time.After(time.Second):
 		}
 	}
 }

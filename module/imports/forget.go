@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
@@ -19,10 +20,8 @@ func (s *Service) Forget(ctx context.Context, project int64) error {
 		if gone, err := s.forget(project); gone || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(s.config.Pause / 10):
+		if err := pause.For(ctx, s.config.Pause/10); err != nil {
+			return err
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
@@ -35,10 +36,8 @@ func (s *Service) take(ctx context.Context, lock *flock.Flock) bool {
 		case !told:
 			s.config.Logger.Warn("the lock for imports can't be taken; trying again", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, s.config.Pause) != nil {
 			return false
-		case <-time.After(s.config.Pause):
 		}
 	}
 }
@@ -202,10 +201,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 	}
 	if err != nil {
 		s.config.Logger.Error("noting how an import ended", zap.String("import", one.ID), zap.Error(err))
-		select { // the same import comes again
-		case <-time.After(s.config.Pause):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, s.config.Pause) // the same import comes again
 	}
 }
 
@@ -258,10 +254,8 @@ func (s *Service) try(ctx context.Context, one *Import) error {
 		if err == nil || tries == maxTries || s.config.Transient == nil || !s.config.Transient(err) || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-time.After(time.Duration(tries*tries) * 5 * s.config.Pause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause.For(ctx, time.Duration(tries*tries)*5*s.config.Pause); err != nil {
+			return err
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -50,11 +51,8 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 			return others, release, nil
 		}
 		if err == nil {
-			select {
-			case <-time.After(wait):
+			if err = pause.For(ctx, wait); err == nil {
 				continue
-			case <-ctx.Done():
-				err = context.Cause(ctx)
 			}
 		}
 		<-turn

@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -99,10 +100,8 @@ func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 		if !ok || refused.Code() != sqlite3.SQLITE_BUSY || time.Since(began) > newFileTimeout {
 			return tx, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(10 * time.Millisecond):
+		if err := pause.For(ctx, 10*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -151,10 +152,8 @@ func (s *Store) EraseRemoved(ctx context.Context) error {
 		if tries == checkpointTries {
 			return errors.New("emptying the log of the registry: another process reads it")
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, time.Second) != nil {
 			return ctx.Err()
-		case <-time.After(time.Second):
 		}
 	}
 }
