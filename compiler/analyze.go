@@ -57,7 +57,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	if uses {
 		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.resolving())
 	} else {
-		found.resolved, found.outputs, found.reads, err = resolve.WithReads(found.limited, env.resolving())
+		found.resolved, found.outputs, found.reads, err = resolve.Query(found.limited, env.resolving())
 	}
 	if err != nil && !note(&mistakes, err, open) {
 		return nil, err
@@ -69,7 +69,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	found := &analysis{bound: q, limited: q}
 	var err error
-	found.resolved, found.outputs, found.reads, err = resolve.WithReads(q, env.resolving())
+	found.resolved, found.outputs, found.reads, err = resolve.Query(q, env.resolving())
 	return found, unplaced(err)
 }
 

@@ -29,18 +29,18 @@ func ExampleFunctionForm() {
 }
 
 // A function that is called for every expression, children first, fills in placeholders.
-func ExampleRewriteQuery() {
+func ExampleRewriter_RewriteQuery() {
 	q, err := hogql.Parse("select 1 from t where a = {a} and b = {b}")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	filled := hogql.RewriteQuery(q, func(e hogql.Expr) hogql.Expr {
+	r := hogql.Rewriter{Expr: func(e hogql.Expr) hogql.Expr {
 		if hole, ok := e.(*hogql.Placeholder); ok {
 			return &hogql.Const{Pos: hole.Pos, Value: hogql.PrintExpr(hole.X)}
 		}
 		return e
-	})
-	fmt.Println(hogql.Print(filled))
+	}}
+	fmt.Println(hogql.Print(r.RewriteQuery(q)))
 	// Output: SELECT 1 FROM t WHERE a = 'a' AND b = 'b'
 }

@@ -39,12 +39,6 @@ func RewriteExpr(e Expr, f func(Expr) Expr) Expr {
 	return r.RewriteExpr(e)
 }
 
-// RewriteQuery applies f to every expression of q, including those in subqueries, children first.
-func RewriteQuery(q Query, f func(Expr) Expr) Query {
-	r := Rewriter{Expr: f}
-	return r.RewriteQuery(q)
-}
-
 // Visitor visits the nodes of a tree, parents first. If a function returns false, the walk skips everything below the node; a nil function
 // skips nothing.
 type Visitor struct {

@@ -104,12 +104,13 @@ func TestRewriterReplacesEveryExpr(t *testing.T) {
 	for name, q := range everyStatement(t) {
 		t.Run(name, func(t *testing.T) {
 			before := hogql.Print(q)
-			rewritten := hogql.RewriteQuery(q, func(e hogql.Expr) hogql.Expr {
+			r := hogql.Rewriter{Expr: func(e hogql.Expr) hogql.Expr {
 				if isLeaf(e) {
 					return &hogql.Placeholder{X: &hogql.ColumnsMatching{Pattern: "new"}}
 				}
 				return e
-			})
+			}}
+			rewritten := r.RewriteQuery(q)
 			if diff := cmp.Diff(before, hogql.Print(q)); diff != "" {
 				t.Errorf("the query that was given has changed (-before +after):\n%s", diff)
 			}

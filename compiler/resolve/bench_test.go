@@ -24,7 +24,7 @@ func BenchmarkQuery(b *testing.B) {
 			db := &schema.Database{Project: project}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := resolve.Query(q, resolve.World{Database: db, Now: noon, Spend: budget.New(nil)}); err != nil {
+				if _, _, _, err := resolve.Query(q, resolve.World{Database: db, Now: noon, Spend: budget.New(nil)}); err != nil {
 					b.Fatal(err)
 				}
 			}

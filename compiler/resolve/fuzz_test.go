@@ -35,7 +35,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		db := database(t, "America/New_York")
-		tree, _, err := resolve.Query(q, resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+		tree, _, _, err := resolve.Query(q, resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 		var found diag.Errors
 		switch {
 		case errors.As(err, &found):

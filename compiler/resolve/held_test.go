@@ -31,7 +31,7 @@ func TestHeldColumns(t *testing.T) {
 				supplied++
 				return [][]any{row, other}, nil
 			}
-			tree, _, err := resolve.Query(mustParse(t, tt.query+" union all "+tt.query), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+			tree, _, _, err := resolve.Query(mustParse(t, tt.query+" union all "+tt.query), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestHeldTooLarge(t *testing.T) {
 		"select name from system.insights":  "",
 		"select query from system.insights": "18:33: Table `system.insights` is too large to be queried: the columns that are read take more than 4194304 bytes",
 	} {
-		_, _, err := resolve.Query(mustParse(t, query), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+		_, _, _, err := resolve.Query(mustParse(t, query), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 		got := ""
 		if err != nil {
 			got = err.Error()

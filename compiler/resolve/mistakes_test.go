@@ -17,7 +17,7 @@ import (
 // mistakes returns the mistakes of a query, one per line, with hints after an arrow.
 func mistakes(t *testing.T, text string) string {
 	t.Helper()
-	_, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)})
+	_, _, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)})
 	var found diag.Errors
 	if err != nil && !errors.As(err, &found) {
 		t.Fatalf("Query(%q): %v is no diag.Errors", text, err)
@@ -217,7 +217,7 @@ func TestOutputNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.in, func(t *testing.T) {
-			_, outputs, err := resolve.Query(mustParse(t, tt.in), resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)})
+			_, outputs, _, err := resolve.Query(mustParse(t, tt.in), resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -297,7 +297,7 @@ func TestLargeQueries(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := mustParse(t, tt.in)
 			spend := budget.New(nil)
-			tree, _, err := resolve.Query(q, resolve.World{Database: database(t, "UTC"), Now: noon, Spend: spend})
+			tree, _, _, err := resolve.Query(q, resolve.World{Database: database(t, "UTC"), Now: noon, Spend: spend})
 			if err == nil {
 				_, _, err = sql.Print(tree, database(t, "UTC"), spend)
 			}
@@ -315,7 +315,7 @@ func TestLargeQueries(t *testing.T) {
 func TestQueryLeavesItsInput(t *testing.T) {
 	for _, text := range nasty {
 		q := mustParse(t, text)
-		if _, _, err := resolve.Query(q, resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)}); err != nil {
+		if _, _, _, err := resolve.Query(q, resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)}); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if diff := cmp.Diff(mustParse(t, text), q); diff != "" {

@@ -71,12 +71,9 @@ func (w World) resolver() *resolver {
 	return &resolver{db: w.Database, now: w.Now, zone: w.Database.Zone(), actions: w.Actions, global: w.Global, spend: w.Spend}
 }
 
-// Query resolves q against the schema of one project. It returns the resolved tree and its columns, and does not modify q. The error is a diag.Errors
-// with every mistake, not only the first.
-func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
-
-// WithReads is Query that also returns what the query reads.
-func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, reads schema.Reads, err error) {
+// Query resolves q against the schema of one project. It returns the resolved tree, its columns and what it reads, and does not modify q. The error is
+// a diag.Errors with every mistake, not only the first.
+func Query(q hogql.Query, w World) (out resolved.Query, columns []Output, reads schema.Reads, err error) {
 	r := w.resolver()
 	out, columns, err = run(q, r)
 	slices.Sort(r.reads.Cohorts)

@@ -56,7 +56,7 @@ func mustParse(t *testing.T, text string) hogql.Query {
 // compiled returns the SQL of a query with parameters in place, and with the reading of properties as text shortened to P(path).
 func compiled(t *testing.T, db *schema.Database, text string) string {
 	t.Helper()
-	tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+	tree, _, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 	if err != nil {
 		t.Fatalf("Query(%q): %v", text, err)
 	}

@@ -87,7 +87,7 @@ func TestEveryScanIsGuarded(t *testing.T) {
 
 func checkGuards(t *testing.T, text string, db *schema.Database) {
 	t.Helper()
-	tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+	tree, _, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 	if err != nil {
 		t.Fatalf("Query: %v", err)
 	}
