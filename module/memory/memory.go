@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// Large is the size, in bytes, from which a request or a response counts.
+	// Large is the size from which a request or a response counts, in bytes.
 	Large = 256 << 10
 	// Default is how much memory large requests and responses share, in bytes: that of eight responses of the largest size.
 	Default = 512 << 20
 
 	patience = 5 * time.Second // how long a loan waits for memory
 
-	grace   = 30 * time.Second
-	slowest = 16 << 10 // bytes a second
-	longest = 15 * time.Minute
+	grace   = 30 * time.Second // how long any body may take
+	slowest = 16 << 10         // how many bytes of it extend that by a second
+	longest = 15 * time.Minute // the longest that a Deadline leaves
 )
 
 // ErrNone is returned if no memory was free in time.
 var ErrNone = errors.New("too much memory is lent to other large requests and responses")
 
-// Deadline returns when a body of that many bytes must have been received or sent: a client that is slower keeps memory from others.
-func Deadline(now time.Time, bytes int) time.Time {
-	return now.Add(min(grace+time.Duration(bytes/slowest)*time.Second, longest))
-}
+// Longest returns how long a body of that many bytes may take to arrive or to be sent: a client that is slower keeps memory from others.
+func Longest(bytes int) time.Duration { return grace + time.Duration(bytes/slowest)*time.Second }
+
+// Deadline returns when a body of that many bytes must have been received or sent: after [Longest], but within a quarter of an hour.
+func Deadline(now time.Time, bytes int) time.Time { return now.Add(min(Longest(bytes), longest)) }
 
 // Pool is the memory that is lent. Its methods may be called concurrently.
 type Pool struct {

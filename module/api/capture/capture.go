@@ -287,7 +287,7 @@ func (c *Capture) clientIP(r *http.Request) string {
 }
 
 // readBody reads a body of at most MaxBody bytes.
-func (c *Capture) readBody(r *http.Request, lent *lease) ([]byte, error) {
+func (c *Capture) readBody(r *http.Request, lent *loan) ([]byte, error) {
 	most := c.MaxBody
 	if most == 0 {
 		most = DefaultBody

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // Memory limits the memory of all requests being read. Usual and large requests have separate parts of it, so that a few large ones only make each other
-// wait.
+// wait. It is not that of [memory.Pool], which is shared fairly between projects: whose events they are may be known only once they have been read.
 type Memory struct {
 	small, large *semaphore.Weighted
 	lent         atomic.Int64
@@ -39,11 +40,11 @@ func NewMemory(bytes int64) *Memory {
 // Lent returns how many bytes are lent now.
 func (m *Memory) Lent() int64 { return m.lent.Load() }
 
-// lend starts the lease of a request.
-func (m *Memory) lend(ctx context.Context) *lease { return &lease{ctx: ctx, from: m} }
+// lend starts the loan of a request.
+func (m *Memory) lend(ctx context.Context) *loan { return &loan{ctx: ctx, from: m} }
 
-// lease is the memory lent to one request.
-type lease struct {
+// loan is the memory lent to one request.
+type loan struct {
 	ctx          context.Context // the context of the request
 	from         *Memory
 	total        int
@@ -51,19 +52,19 @@ type lease struct {
 }
 
 // Take lends bytes to the request, or refuses it if they do not become available in time.
-func (l *lease) Take(bytes int) error {
+func (l *loan) Take(bytes int) error {
 	l.total += bytes
 	return l.settle()
 }
 
 // Return returns some of the memory.
-func (l *lease) Return(bytes int) {
+func (l *loan) Return(bytes int) {
 	l.total -= bytes
 	_ = l.settle() // returning never waits
 }
 
 // settle acquires or releases memory until it matches the total.
-func (l *lease) settle() error {
+func (l *loan) settle() error {
 	small := int64(min(l.total, smallRequest))
 	if err := l.move(l.from.small, &l.small, small); err != nil {
 		return err
@@ -71,7 +72,7 @@ func (l *lease) settle() error {
 	return l.move(l.from.large, &l.large, int64(l.total)-small)
 }
 
-func (l *lease) move(part *semaphore.Weighted, has *int64, needs int64) error {
+func (l *loan) move(part *semaphore.Weighted, has *int64, needs int64) error {
 	more := needs - *has
 	switch {
 	case more == 0:
@@ -88,7 +89,7 @@ func (l *lease) move(part *semaphore.Weighted, has *int64, needs int64) error {
 	return nil
 }
 
-func (l *lease) wait(part *semaphore.Weighted, more int64) error {
+func (l *loan) wait(part *semaphore.Weighted, more int64) error {
 	ctx, cancel := context.WithTimeout(l.ctx, memoryPatience)
 	defer cancel()
 	if part.Acquire(ctx, more) == nil {
@@ -105,8 +106,8 @@ var errNoMemory = errors.New("too much memory is lent to other requests that bri
 // collectedRequest is the size, in bytes, above which the memory of a request is collected as soon as it ends.
 const collectedRequest = 32 << 20
 
-// giveBack ends the lease. It collects the memory of a large request first: otherwise the heap would hold it together with that of the next one.
-func (l *lease) giveBack() {
+// giveBack ends the loan. It collects the memory of a large request first: otherwise the heap would hold it together with that of the next one.
+func (l *loan) giveBack() {
 	if l.large > collectedRequest {
 		runtime.GC()
 	}
@@ -114,16 +115,9 @@ func (l *lease) giveBack() {
 	_ = l.settle() // returning cannot fail
 }
 
-// A body that brings fewer than slowestBody bytes a second is given up after bodyTime, since others need the memory lent to it. Data at that rate or faster
-// extends the time.
-const (
-	bodyTime    = 30 * time.Second
-	slowestBody = 16 << 10
-)
-
-// readAll reads a body, but stops one byte beyond most. expect is its announced size, -1 if unknown. If the body arrives too slowly, the error is
-// os.ErrDeadlineExceeded.
-func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
+// readAll reads a body, but stops one byte beyond most. expect is its announced size, -1 if unknown. If what has arrived took longer than
+// [memory.Longest], the error is os.ErrDeadlineExceeded: others need the memory.
+func (l *loan) readAll(in io.Reader, expect, most int) ([]byte, error) {
 	const atFirst = 16 << 10 // a client that announces more has to send this much first
 	size := atFirst
 	if expect >= 0 {
@@ -155,7 +149,7 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if time.Since(began) > bodyTime+time.Duration(len(body)/slowestBody)*time.Second {
+		if time.Since(began) > memory.Longest(len(body)) {
 			return nil, os.ErrDeadlineExceeded
 		}
 	}
