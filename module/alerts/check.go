@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -189,11 +188,8 @@ func messageText(err error) string {
 	if known, ok := errors.AsType[*registry.FieldError](err); ok {
 		return known.Message
 	}
-	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
-		return known.Message
-	}
-	if all := compiler.Mistakes(err); len(all) > 0 {
-		return all[0].Detail
+	if reason, ok := execution.Reason(err); ok {
+		return reason
 	}
 	return "The check failed."
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -199,6 +200,15 @@ func RequestID(r *http.Request) string {
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+// ID returns the number in the path. Anything else there is a 404.
+func (in *Input) ID() (int64, error) {
+	id, err := strconv.ParseInt(in.At.Name, 10, 64)
+	if err != nil {
+		return 0, NotFound("Not found.")
+	}
+	return id, nil
+}
 
 // FromMCP reports whether the request comes from PostHog's MCP server, which hands results to a language model. As at PostHog, it is served a little
 // differently: bare queries are saved inside the node that displays them, and query results carry formatted_results.

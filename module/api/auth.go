@@ -60,10 +60,10 @@ func authenticate(snap *registry.Snapshot, secret string, now time.Time, place s
 }
 
 // errCaptureToken tells the holder of a capture token what it is for.
-var errCaptureToken = unauthenticated("authentication_failed", "This is a capture token, which sends events and does nothing else. Use a personal API key.")
+var errCaptureToken = Unauthenticated("This is a capture token, which sends events and does nothing else. Use a personal API key.")
 
 func invalidKey(place string) *Error {
-	return unauthenticated("authentication_failed", "Personal API key found in request "+place+" is invalid.")
+	return Unauthenticated("Personal API key found in request " + place + " is invalid.")
 }
 
 // errSecretKeyQueries tells the holder of a project secret key what it is for.

@@ -70,7 +70,7 @@ func checkBody(r *http.Request) error {
 		return err
 	}
 	if r.ContentLength > maxBody {
-		return bodyTooLarge(maxBody)
+		return BodyTooLarge(maxBody)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func checkBody(r *http.Request) error {
 // unreadBody explains why a body was not read to its end. The error is that of the last Read.
 func unreadBody(err error) *Error {
 	if err == nil || errors.Is(err, io.EOF) {
-		return bodyTooLarge(maxBody)
+		return BodyTooLarge(maxBody)
 	}
 	return BodyError(err)
 }

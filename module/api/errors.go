@@ -78,6 +78,9 @@ func MethodNotAllowed(method, allow string) *Error {
 	}
 }
 
+// Unauthenticated refuses credentials.
+func Unauthenticated(detail string) *Error { return unauthenticated("authentication_failed", detail) }
+
 func unauthenticated(code, detail string) *Error {
 	return &Error{
 		Status: http.StatusUnauthorized, Type: "authentication_error", Code: code, Detail: detail,
@@ -92,7 +95,8 @@ func Forbidden(format string, args ...any) *Error {
 	}
 }
 
-func throttled(detail string, wait time.Duration) *Error {
+// Throttled refuses a caller that sends too many requests.
+func Throttled(detail string, wait time.Duration) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
 }
 
@@ -112,15 +116,13 @@ type runMistake struct {
 	CurrentVersion int    `json:"current_version,omitempty"`
 }
 
-func bodyTooLarge(most int64) *Error {
+// BodyTooLarge refuses a body of more than most bytes.
+func BodyTooLarge(most int64) *Error {
 	return &Error{
 		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
 		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
 	}
 }
-
-// FileTooLarge refuses a file.
-func FileTooLarge(most int64) *Error { return bodyTooLarge(most) }
 
 // UnsupportedEncoding refuses a body in a compression that the route does not take.
 func UnsupportedEncoding(coding, taken string) *Error {
@@ -130,7 +132,7 @@ func UnsupportedEncoding(coding, taken string) *Error {
 }
 
 // FullQueue refuses work while too much of the project's earlier work is waiting.
-func FullQueue(detail string) *Error { return throttled(detail, time.Minute) }
+func FullQueue(detail string) *Error { return Throttled(detail, time.Minute) }
 
 // DiskFull refuses a body for which the server has no room.
 func DiskFull(cause error) *Error {
@@ -181,7 +183,7 @@ func ErrorOf(err error) *Error {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &refused):
-		return throttled(refused.Detail, refused.Wait)
+		return Throttled(refused.Detail, refused.Wait)
 	case errors.As(err, &payload):
 		return captureError(payload)
 	case errors.Is(err, execution.ErrSetQuery):
@@ -286,14 +288,9 @@ func EngineError(err *clickhouse.Error) *Error {
 		return Invalid("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
 			"Ask for fewer rows or columns.", humanize.IBytes(execution.MaxResultBytes), execution.MaxResultRows, humanize.IBytes(clickhouse.MaxRowBytes))
 	case clickhouse.Busy:
-		e := serverError(http.StatusServiceUnavailable, "error",
-			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)
-		e.RetryAfter = time.Second
-		return e
+		return Unavailable("error", "Queries are a little too busy right now. We're working to free up resources. Please try again later.", time.Second, err)
 	case clickhouse.Unavailable:
-		e := serverError(http.StatusServiceUnavailable, "error", "The analytics database is not available right now. Please try again later.", err)
-		e.RetryAfter = time.Second
-		return e
+		return Unavailable("error", "The analytics database is not available right now. Please try again later.", time.Second, err)
 	case clickhouse.Unrunnable:
 		e := Invalid("", cmp.Or(err.Name, "query_failed"), "ClickHouse cannot run this query. Simplify it, or write it in another way.")
 		e.Cause = err
@@ -380,16 +377,10 @@ func Conflict(code, detail string, cause error) *Error {
 	return &Error{Status: http.StatusConflict, Type: "invalid_request", Code: code, Detail: detail, Cause: cause}
 }
 
-// Unauthenticated refuses credentials.
-func Unauthenticated(detail string) *Error { return unauthenticated("authentication_failed", detail) }
-
-// Throttled refuses a caller that sends too many requests.
-func Throttled(detail string, wait time.Duration) *Error { return throttled(detail, wait) }
-
 // BodyError explains why a request's body could not be read.
 func BodyError(err error) *Error {
 	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
-		return bodyTooLarge(limit.Limit)
+		return BodyTooLarge(limit.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errStalled()

@@ -39,7 +39,7 @@ func (in *Input) ReadForm(files ...string) (Form, bool, error) {
 		return Form{}, true, err
 	}
 	if in.ContentLength > maxBody {
-		return Form{}, true, bodyTooLarge(maxBody)
+		return Form{}, true, BodyTooLarge(maxBody)
 	}
 	limited := *in.Request
 	limited.Body = http.MaxBytesReader(nil, in.Body, maxBody)

@@ -230,7 +230,7 @@ func SetOf[T comparable](list []T) map[T]bool {
 	return set
 }
 
-// ParseFlag reads a boolean parameter, which may be empty for its default. Unlike IsTrue, it refuses what is no boolean.
+// ParseFlag reads a boolean parameter, which may be empty for its default. Unlike IsTrue, it refuses a value that is not a boolean.
 func ParseFlag(text string, otherwise bool) (bool, error) {
 	if text == "" {
 		return otherwise, nil

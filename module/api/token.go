@@ -137,7 +137,7 @@ func (t *Tokens) share(project int64, token string, rate registry.Rate) *executi
 }
 
 // errBadToken says that this server did not issue the token.
-var errBadToken = unauthenticated("authentication_failed", "The token is invalid.")
+var errBadToken = Unauthenticated("The token is invalid.")
 
 // verify checks the signature of a token. Its claims count only because they are signed, and even so the key that it was issued for bounds them.
 func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
@@ -234,9 +234,9 @@ func (t *Tokens) believe(h http.Header, r *http.Request, text string, c *Caller)
 	}
 	switch {
 	case token.Key.Expired(c.Start):
-		return unauthenticated("authentication_failed", "The token has expired.")
+		return Unauthenticated("The token has expired.")
 	case token.issuer(c.Snapshot, c.Start) == nil:
-		return unauthenticated("authentication_failed", "The token was revoked.")
+		return Unauthenticated("The token was revoked.")
 	}
 	c.Key, c.Token, c.TokenSecret, c.Share = &token.Key, token, token.secret, token.Share
 	return nil

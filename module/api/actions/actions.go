@@ -4,7 +4,6 @@ package actions
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
@@ -34,11 +33,12 @@ func (s *Actions) Routes() []api.Route {
 
 // find finds the action named in the path, deleted or not.
 func find(c *api.Caller, in *api.Input) (*registry.Action, error) {
-	id, err := strconv.ParseInt(in.At.Name, 10, 64)
-	if err == nil {
-		if a := c.Snapshot.AnyAction(c.Project.ID, id); a != nil {
-			return a, nil
-		}
+	id, err := in.ID()
+	if err != nil {
+		return nil, err
+	}
+	if a := c.Snapshot.AnyAction(c.Project.ID, id); a != nil {
+		return a, nil
 	}
 	return nil, api.NotFound("Not found.")
 }

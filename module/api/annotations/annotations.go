@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -76,17 +75,8 @@ func (s *Annotations) answer(status int, c *api.Caller, a *registry.Annotation) 
 	return api.JSON(status, recordOf(c, a))
 }
 
-// number returns the number in the path.
-func number(in *api.Input) (int64, error) {
-	id, err := strconv.ParseInt(in.At.Name, 10, 64)
-	if err != nil {
-		return 0, api.NotFound("Not found.")
-	}
-	return id, nil
-}
-
 func (s *Annotations) get(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	id, err := number(in)
+	id, err := in.ID()
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +101,7 @@ func (s *Annotations) create(ctx context.Context, c *api.Caller, in *api.Input) 
 
 // update answers PUT and PATCH. Only PATCH finds a deleted annotation, so that it can restore it.
 func (s *Annotations) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	id, err := number(in)
+	id, err := in.ID()
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +217,7 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	}, nil
 }
 
-// isYes reports whether a parameter stands for true.
+// isYes reports whether a parameter stands for true. Unlike [api.IsTrue], it takes only the three words that PostHog takes here, in any case.
 func isYes(text string) bool {
 	switch strings.ToLower(text) {
 	case "true", "1", "yes":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
@@ -44,11 +43,12 @@ func (s *Cohorts) Routes() []api.Route {
 
 // find finds the cohort named in the path, deleted or not.
 func find(c *api.Caller, in *api.Input) (*registry.Cohort, error) {
-	id, err := strconv.ParseInt(in.At.Name, 10, 64)
-	if err == nil {
-		if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
-			return found, nil
-		}
+	id, err := in.ID()
+	if err != nil {
+		return nil, err
+	}
+	if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
+		return found, nil
 	}
 	return nil, api.NotFound("Not found.")
 }
@@ -133,9 +133,9 @@ func (w *wanted) shown(r *record) any {
 
 // get answers GET cohorts/:id/.
 func (s *Cohorts) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	id, err := strconv.ParseInt(in.At.Name, 10, 64)
+	id, err := in.ID()
 	if err != nil {
-		return nil, api.NotFound("Not found.")
+		return nil, err
 	}
 	var known []*registry.Cohort
 	if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {

@@ -225,7 +225,7 @@ func mistake(err error, most int64) error {
 	case errors.Is(err, imports.ErrNotFound):
 		return api.NotFound("Not found.")
 	case errors.Is(err, imports.ErrSize):
-		return api.FileTooLarge(most)
+		return api.BodyTooLarge(most)
 	case errors.Is(err, imports.ErrQueue):
 		return api.FullQueue("Too many imports of the project are waiting. Send the file again when one of them has finished.")
 	case errors.Is(err, imports.ErrRoom):

@@ -61,7 +61,7 @@ func (s *Insights) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 	if err != nil {
 		return nil, err
 	}
-	if isSet(in, "basic") {
+	if api.IsTrue(in.URL.Query().Get("basic")) {
 		return api.JSON(http.StatusOK, basicOf(c, i)), nil
 	}
 	params, err := readParams(c, in)
@@ -120,6 +120,3 @@ func (s *Insights) remove(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	}
 	return api.NoContent(), nil
 }
-
-// isSet reports whether a parameter of the query string stands for true.
-func isSet(in *api.Input, name string) bool { return api.IsTrue(in.URL.Query().Get(name)) }

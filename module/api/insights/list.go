@@ -41,7 +41,7 @@ func (s *Insights) list(ctx context.Context, c *api.Caller, in *api.Input) (*api
 		return nil, err
 	}
 	var quotas execution.Quotas
-	if isSet(in, "basic") {
+	if api.IsTrue(in.URL.Query().Get("basic")) {
 		for _, row := range part {
 			basic := basicOf(c, row.Insight)
 			row.complete(&basic.insightHead)
