@@ -260,6 +260,9 @@ func (a *App) start(ctx context.Context) error {
 	return nil
 }
 
+// runsShare is the part of the cache's size that the answers of finished background runs may take in addition: one in runsShare.
+const runsShare = 4
+
 // applyLimits makes the shares that were taken over from another config follow the limits of this one.
 func (a *App) applyLimits(rt *runtime) {
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/intake"
 )
 
-// importing is what imports files, with the settings of a config.
+// importing is the importer and the queue of uploads, with the size limit of this config.
 type importing struct {
 	*importer
 

@@ -7,47 +7,47 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// A share is kept over a reload if its key stays the same, and replaced otherwise. The first word of a key names the share in logs. A key that contains
-// that of another share, or is made of it, is replaced with it.
+// A share is kept over a reload if its key stays the same, and replaced otherwise. The first word of a key names the share in logs. Each comment lists the
+// options in the key. "+ x" means that the key also contains key x, so that the share is replaced whenever x is.
 
 // baseKeys are the keys of shares that do not depend on where the rows are.
 type baseKeys struct {
 	sharedlog, folder, capture, gate string // data_dir
 	engine                           string // data_dir, engine_library
 	registry                         string // registry, data_dir
-	signin, runs                     string // those of registry
-	// those of registry. Not the limits: after a reload that changes one, requests in progress still write through the old connections.
-	common    string
-	collector string // none
+	signin, runs                     string // + registry
+	// + registry. Not the limits: after a reload that changes one, requests in progress still write through the old connections.
+	common string
+	gc     string // none
 }
 
 // keys are the keys of all shares of a config.
 type keys struct {
 	baseKeys
 
-	// peers, and with an address to listen on the source, which is made of clickhouse, clickhouse_cluster and the shards; those of registry
+	// peers, and with an address to listen on the source, which is made of clickhouse, clickhouse_cluster and the shards; + registry
 	fleet string
-	// clickhouse, clickhouse_cluster, the shards, and of limits max_execution_time, max_memory and what decides the number of places; those of registry
+	// clickhouse, clickhouse_cluster, the shards, and of limits max_execution_time, max_memory and what decides the number of places; + registry
 	warehouse string
-	// clickhouse; those of registry. Not the limits, so that a reload does not hand out a place twice.
+	// clickhouse; + registry. Not the limits, so that a reload does not hand out a place twice.
 	places string
-	// those of warehouse
+	// + warehouse
 	log, cohorts, tables string
-	// of cache max_size, stale and settled_past_on_disk; those of warehouse and registry
+	// of cache max_size, stale and settled_past_on_disk; + warehouse + registry
 	cache string
-	// of cache ttl, and whether there are peers; those of cache. A plan says how long its answer is fresh, and with peers how other servers plan it.
+	// of cache ttl, and whether there are peers; + cache. A plan says how long its answer is fresh, and with peers how other servers plan it.
 	plans string
-	// those of fleet, which counts the nodes
+	// + fleet, which counts the nodes
 	sharing, tokens string
-	// of limits rate; those of sharing
+	// of limits rate; + sharing
 	limits string
-	// alerts, of cache ttl and settled_past, of limits endpoint_rate; those of cache and limits
+	// alerts, of cache ttl and settled_past, of limits endpoint_rate; + cache + limits
 	alerts string
-	// those of cache
+	// + cache
 	imports, backups string
-	// data_dir; those of cache
+	// data_dir; + cache
 	deletions, values string
-	// data_dir; those of cache and limits
+	// data_dir; + cache + limits
 	upkeep string
 }
 
@@ -67,7 +67,7 @@ func (a *App) baseKeys() baseKeys {
 		common:    "common " + registry,
 		signin:    "signin " + registry,
 		runs:      "runs " + registry,
-		collector: "collector",
+		gc:        "gc",
 	}
 }
 

@@ -53,13 +53,13 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	if rt.Shards != nil {
 		reachable := rt.Shards.Reachable()
-		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, truth(reachable))
+		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, boolValue(reachable))
 		if hosts := rt.Shards.Hosts(); len(hosts) > 1 {
 			seen := map[string]bool{}
 			for _, h := range hosts {
 				if !seen[h.Address] { // a DSN may name an address twice
 					seen[h.Address] = true
-					ch <- prometheus.MustNewConstMetric(clickhouseHost, prometheus.GaugeValue, truth(h.Reachable), h.Address)
+					ch <- prometheus.MustNewConstMetric(clickhouseHost, prometheus.GaugeValue, boolValue(h.Reachable), h.Address)
 				}
 			}
 			ch <- prometheus.MustNewConstMetric(clickhouseMoved, prometheus.CounterValue, float64(rt.Shards.Moved()))
@@ -69,7 +69,7 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 		return
 	}
 	s := rt.engine.Stats()
-	ch <- prometheus.MustNewConstMetric(engineUp, prometheus.GaugeValue, truth(s.Up))
+	ch <- prometheus.MustNewConstMetric(engineUp, prometheus.GaugeValue, boolValue(s.Up))
 	ch <- prometheus.MustNewConstMetric(engineRestarts, prometheus.CounterValue, float64(s.Restarts))
 	ch <- prometheus.MustNewConstMetric(engineMemory, prometheus.GaugeValue, float64(s.Resident))
 }
@@ -110,7 +110,7 @@ func (rt *runtime) collectCapture(ch chan<- prometheus.Metric) {
 	})
 }
 
-func truth(ok bool) float64 {
+func boolValue(ok bool) float64 {
 	if ok {
 		return 1
 	}

@@ -162,7 +162,7 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := keep(a, k.collector, tuneCollector); err != nil {
+	if _, err := keep(a, k.gc, tuneGC); err != nil {
 		return nil, err
 	}
 	s.kept = slices.Clone(a.kept)

@@ -26,6 +26,3 @@ const placesFactor = 4
 
 // spareConnections are for work without a place: pings, discovery, and the delivery of captured events.
 const spareConnections = 4
-
-// runsShare is the part of the cache's size that the answers of finished background runs may take in addition: one in runsShare.
-const runsShare = 4

@@ -55,7 +55,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("shares when Caddy has stopped (-want +got):\n%s", diff)
 		}
 	})
-	one := map[string]int{"alerts": 1, "capture": 1, "collector": 1, "common": 1, "gate": 1, "plans": 1, "cohorts": 1, "backups": 1, "deletions": 1, "folder": 1, "imports": 1, "upkeep": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "log": 1, "places": 1, "runs": 1, "sharedlog": 1, "sharing": 1, "signin": 1, "tokens": 1, "values": 1}
+	one := map[string]int{"alerts": 1, "capture": 1, "common": 1, "gate": 1, "plans": 1, "cohorts": 1, "backups": 1, "deletions": 1, "folder": 1, "gc": 1, "imports": 1, "upkeep": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "log": 1, "places": 1, "runs": 1, "sharedlog": 1, "sharing": 1, "signin": 1, "tokens": 1, "values": 1}
 	steps := []struct {
 		name    string
 		app     map[string]any

@@ -258,7 +258,7 @@ func (r *Registry) CheckLocks(ctx context.Context, names []string) error {
 	return nil
 }
 
-// Keep keeps data under a name, in place of what was there: see [Store.Keep].
+// Keep stores data under a name, in place of what was there: see [Store.Keep].
 func (r *Registry) Keep(ctx context.Context, name string, data []byte) error {
 	return r.store.Keep(ctx, name, data)
 }

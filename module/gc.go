@@ -18,8 +18,8 @@ const (
 	minLiveHeap = 16 << 20
 	// busyRate is how many bytes per second have to be allocated for that.
 	busyRate = 24 << 20
-	// collectorPause is how often the setting is adapted.
-	collectorPause = time.Second
+	// gcPause is how often the setting is adapted.
+	gcPause = time.Second
 	// defaultPercent is how much the heap may grow otherwise, in percent: Go's default.
 	defaultPercent = 100
 	// percentStep is what percentages are rounded to: each change stops the program for a moment.
@@ -35,16 +35,16 @@ func growth(allocatedPerSecond, live uint64) int {
 	return int(max(defaultPercent, percent/percentStep*percentStep)) //nolint:gosec // at most 400
 }
 
-// tuneCollector adapts the garbage collector to the rate of allocation, until close is called. It does nothing if GOGC is set in the environment:
+// tuneGC adapts the garbage collector to the rate of allocation, until close is called. It does nothing if GOGC is set in the environment:
 // then the operator has chosen. A memory limit, which Caddy sets to that of its container, applies in either case.
-func tuneCollector() (_ struct{}, closeIt func() error, err error) {
+func tuneGC() (_ struct{}, closeIt func() error, err error) {
 	if os.Getenv("GOGC") != "" {
 		return struct{}{}, func() error { return nil }, nil
 	}
 	stop := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		ticker := time.NewTicker(collectorPause)
+		ticker := time.NewTicker(gcPause)
 		defer ticker.Stop()
 		percent := defaultPercent
 		last, _ := heap()

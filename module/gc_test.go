@@ -33,13 +33,13 @@ func TestHeap(t *testing.T) {
 	}
 }
 
-// TestTuneCollector: the collector is reset when tuning ends, and is left alone if the operator has chosen a setting.
-func TestTuneCollector(t *testing.T) {
+// TestTuneGC: the collector is reset when tuning ends, and is left alone if the operator has chosen a setting.
+func TestTuneGC(t *testing.T) {
 	before := debug.SetGCPercent(300)
 	defer debug.SetGCPercent(before)
 	for chosen, want := range map[string]int{"300": 300, "": defaultPercent} {
 		t.Setenv("GOGC", chosen)
-		_, closeIt, err := tuneCollector()
+		_, closeIt, err := tuneGC()
 		if err != nil {
 			t.Fatal(err)
 		}
