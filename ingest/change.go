@@ -66,7 +66,7 @@ func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Repor
 const changeLine = 1
 
 func (s *session) change(ctx context.Context, c Change) error {
-	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
+	if entries, bytes := s.kept(); entries > maxState || bytes > maxStateBytes {
 		s.forget()
 	}
 	if err := s.people.loadPersons(ctx, map[uuid.UUID]bool{c.Person: true}); err != nil {

@@ -38,9 +38,9 @@ type projectState struct {
 	alone     bool        // see Ingester
 	old       bool        // the project had data before all its values were noted
 
-	things, bytes atomic.Int64 // kept by the delivery
-	filter        atomic.Int64 // bytes of seen
-	used          atomic.Int64 // when something was last written, in seconds since 1970
+	entries, bytes atomic.Int64 // kept by the delivery
+	filter         atomic.Int64 // bytes of seen
+	used           atomic.Int64 // when something was last written, in seconds since 1970
 }
 
 // project returns the state of a project.
@@ -203,10 +203,10 @@ func (i *Ingester) use(used *projectState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.recent = append(slices.DeleteFunc(i.recent, func(p *projectState) bool { return p == used }), used)
-	things, bytes := 0, 0
+	entries, bytes := 0, 0
 	for n, p := range slices.Backward(i.recent) {
-		things, bytes = things+int(p.things.Load()), bytes+int(p.bytes.Load())
-		if p != used && (things > maxKept || bytes > maxKeptBytes) && p.empty() {
+		entries, bytes = entries+int(p.entries.Load()), bytes+int(p.bytes.Load())
+		if p != used && (entries > maxKept || bytes > maxKeptBytes) && p.tryForget() {
 			i.recent = slices.Delete(i.recent, n, n+1)
 		}
 	}
@@ -221,33 +221,37 @@ func (i *Ingester) reclaim(before time.Time) {
 			return
 		}
 		if p.filter.Load() > 0 && p.used.Load() < before.Unix() {
-			p.unfilter()
+			p.tryForgetSeen()
 		}
 	}
 }
 
-// unfilter forgets which events were seen, unless the project is in use.
-func (p *projectState) unfilter() {
-	select {
-	case p.writing <- struct{}{}:
+// tryForgetSeen forgets which events were seen, unless the project is in use.
+func (p *projectState) tryForgetSeen() {
+	p.try(func() {
 		p.seen.forget()
 		p.filter.Store(0)
-		<-p.writing
-	default:
-	}
+	})
 }
 
-// empty forgets what a delivery knows, unless it is in use.
-func (p *projectState) empty() bool {
-	select {
-	case p.writing <- struct{}{}:
+// tryForget forgets what a delivery knows, unless it is in use, and reports whether it did.
+func (p *projectState) tryForget() bool {
+	return p.try(func() {
 		p.delivery, p.last = nil, nil
 		if p.seen != nil {
 			p.seen.forget()
 			p.filter.Store(0)
 		}
-		p.things.Store(0)
+		p.entries.Store(0)
 		p.bytes.Store(0)
+	})
+}
+
+// try calls do unless the project is in use, and reports whether it did.
+func (p *projectState) try(do func()) bool {
+	select {
+	case p.writing <- struct{}{}:
+		do()
 		<-p.writing
 		return true
 	default:
@@ -258,7 +262,7 @@ func (p *projectState) empty() bool {
 // measure notes how much a delivery keeps until the next one.
 func (p *projectState) measure(s *session) {
 	s.end()
-	things, bytes := s.kept()
-	p.things.Store(int64(things))
+	entries, bytes := s.kept()
+	p.entries.Store(int64(entries))
 	p.bytes.Store(int64(bytes))
 }

@@ -8,11 +8,11 @@ import (
 // TestKeptDeliveries delivers to many projects: the people of the most recently used ones are kept, as far as there is room.
 func TestKeptDeliveries(t *testing.T) {
 	i := New(nil)
-	use := func(project int64, things, bytes int64) *projectState {
+	use := func(project int64, entries, bytes int64) *projectState {
 		p := i.project(project)
 		i.use(p)
 		p.delivery = &session{}
-		p.things.Store(things)
+		p.entries.Store(entries)
 		p.bytes.Store(bytes)
 		return p
 	}
@@ -20,11 +20,11 @@ func TestKeptDeliveries(t *testing.T) {
 	busy.writing <- struct{}{}
 	states := make([]*projectState, 100)
 	for n := range states {
-		things, bytes := int64(maxKept/8), int64(0)
+		entries, bytes := int64(maxKept/8), int64(0)
 		if n%2 == 0 {
-			things, bytes = 1, maxKeptBytes/8
+			entries, bytes = 1, maxKeptBytes/8
 		}
-		states[n] = use(int64(n+1), things, bytes)
+		states[n] = use(int64(n+1), entries, bytes)
 	}
 	i.use(states[99])
 	var kept []int

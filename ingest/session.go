@@ -128,12 +128,12 @@ func (s *session) overLimit() bool {
 	if !s.options.Captured {
 		most = maxImportState
 	}
-	things, bytes := s.kept()
-	return things > cmp.Or(s.state, most) || bytes > maxStateBytes
+	entries, bytes := s.kept()
+	return entries > cmp.Or(s.state, most) || bytes > maxStateBytes
 }
 
 // kept returns the number of things kept, and their bytes.
-func (s *session) kept() (things, bytes int) {
+func (s *session) kept() (entries, bytes int) {
 	return 1 + len(s.people.ids) + len(s.groups.known), s.people.bytes() + s.groups.bytes()
 }
 

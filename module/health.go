@@ -73,26 +73,34 @@ func (rt *runtime) newProbe() *probe {
 
 // ready returns the state of the parts. It takes at most a little longer than probeTimeout.
 func (p *probe) ready(ctx context.Context) readiness {
-	select {
-	case p.looking <- struct{}{}:
-		defer func() { <-p.looking }()
-	case <-ctx.Done(): // nobody is there to be told
+	if !p.begin(ctx) {
 		return notReady
 	}
+	defer p.end()
 	return p.look(ctx)
 }
 
 // health is ready, with the time of the check and how long ClickHouse took.
 func (p *probe) health(ctx context.Context) status.Health {
-	select {
-	case p.looking <- struct{}{}:
-		defer func() { <-p.looking }()
-	case <-ctx.Done(): // nobody is there to be told
+	if !p.begin(ctx) {
 		return status.Health{}
 	}
+	defer p.end()
 	found := p.look(ctx)
 	return status.Health{At: p.at, ClickHouse: found.ClickHouse == partReady, Registry: found.Registry == partReady, Took: p.took}
 }
+
+// begin takes the token, which end gives back. It reports false if ctx ends first: then nobody is there to be told.
+func (p *probe) begin(ctx context.Context) bool {
+	select {
+	case p.looking <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *probe) end() { <-p.looking }
 
 // look returns the state of the parts. The caller holds the token.
 func (p *probe) look(ctx context.Context) readiness {

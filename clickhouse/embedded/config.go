@@ -94,10 +94,14 @@ func DefaultLibrary() (string, error) {
 // FindLibrary returns the path and the file info of the library that an engine with this Config.Library loads; empty means [DefaultLibrary]. If the
 // library is missing, the error says how to get it.
 func FindLibrary(configured string) (path string, file os.FileInfo, err error) {
-	if path, err = findLibrary(configured); err != nil {
+	if path, err = LibraryPath(configured); err != nil {
 		return "", nil, err
 	}
 	if file, err = os.Stat(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return "", nil, fmt.Errorf("the embedded engine's library is not at %s: run \"make engine\", "+
+				"set engine_library to another one, or set clickhouse to a ClickHouse server", path)
+		}
 		return "", nil, fmt.Errorf("finding the engine's library: %w", err)
 	}
 	return path, file, nil
@@ -123,22 +127,6 @@ func LibraryPath(configured string) (string, error) {
 	}
 	abs, err := filepath.Abs(configured)
 	if err != nil {
-		return "", fmt.Errorf("finding the engine's library: %w", err)
-	}
-	return abs, nil
-}
-
-// findLibrary is LibraryPath for a library that has to be there; the error says how to get it.
-func findLibrary(configured string) (string, error) {
-	abs, err := LibraryPath(configured)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(abs); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("the embedded engine's library is not at %s: run \"make engine\", "+
-				"set engine_library to another one, or set clickhouse to a ClickHouse server", abs)
-		}
 		return "", fmt.Errorf("finding the engine's library: %w", err)
 	}
 	return abs, nil

@@ -101,7 +101,7 @@ func (cfg *Config) complete() error {
 		return fmt.Errorf("finding the engine's data folder: %w", err)
 	}
 	cfg.DataDir = dir
-	if cfg.Library, err = findLibrary(cfg.Library); err != nil {
+	if cfg.Library, _, err = FindLibrary(cfg.Library); err != nil {
 		return err
 	}
 	if len(cfg.Command) == 0 {
