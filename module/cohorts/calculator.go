@@ -57,10 +57,10 @@ type Calculator struct {
 	open    context.Context // ends with Close
 	bell    background.Bell
 
-	mu       sync.Mutex
-	flights  map[name]*flight
-	used     map[name]time.Time // when a query last used a cohort
-	versions map[name]*versions
+	mu         sync.Mutex
+	inProgress map[name]*calculation
+	used       map[name]time.Time // when a query last used a cohort
+	versions   map[name]*versions
 
 	pauses   backoff.Pauses[name] // for calculations that an outage has ended
 	cleaning *background.PerShard
@@ -79,7 +79,7 @@ func New(config Config) *Calculator {
 	w := background.New(config.Registry, config.Logger)
 	c := &Calculator{
 		Config: config, metrics: newMetrics(), worker: w, open: w.Context(), bell: background.NewBell(), cleaning: w.PerShard(),
-		flights: map[name]*flight{}, used: map[name]time.Time{}, versions: map[name]*versions{},
+		inProgress: map[name]*calculation{}, used: map[name]time.Time{}, versions: map[name]*versions{},
 	}
 	w.Look(pollInterval, c.bell, c.look)
 	w.Every(min(scheduleEvery, c.Keep), c.follow)
@@ -108,37 +108,37 @@ func (c *Calculator) look() {
 	}
 }
 
-// flight is a calculation that is running or waiting for its turn.
-type flight struct {
+// calculation is one that is running or waiting for its turn.
+type calculation struct {
 	awaited chan struct{} // closed once somebody waits for it
 	await   sync.Once
 	ended   chan struct{}
-	err     error   // set before ended is closed: why it could not be determined whether the members can be computed
-	below   *flight // the flight that it waits for; guarded by Calculator.mu
+	err     error        // set before ended is closed: why it could not be determined whether the members can be computed
+	below   *calculation // the calculation that it waits for; guarded by Calculator.mu
 }
 
-// begin begins a flight, unless there is one. It returns nil if the calculator is closed.
-func (c *Calculator) begin(n name) *flight {
+// begin begins a calculation, unless there is one. It returns nil if the calculator is closed.
+func (c *Calculator) begin(n name) *calculation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.flights[n]; f != nil {
-		return f
+	if one := c.inProgress[n]; one != nil {
+		return one
 	}
-	f := &flight{awaited: make(chan struct{}), ended: make(chan struct{})}
+	one := &calculation{awaited: make(chan struct{}), ended: make(chan struct{})}
 	begun := c.worker.Go(func() {
-		f.err = rescue.Do(c.Logger, func() error { return c.fly(n, f) }, n.fields()...)
-		if _, panicked := errors.AsType[*panics.Error](f.err); panicked {
-			f.err = c.postponed(n, f.err)
+		one.err = rescue.Do(c.Logger, func() error { return c.computeInTurn(n, one) }, n.fields()...)
+		if _, panicked := errors.AsType[*panics.Error](one.err); panicked {
+			one.err = c.postponed(n, one.err)
 		}
 		c.mu.Lock()
-		delete(c.flights, n)
+		delete(c.inProgress, n)
 		c.mu.Unlock()
-		close(f.ended)
+		close(one.ended)
 		c.bell.Ring() // the cohort may have been changed in the meantime
 	})
 	if !begun {
 		return nil
 	}
-	c.flights[n] = f
-	return f
+	c.inProgress[n] = one
+	return one
 }

@@ -7,5 +7,5 @@ func (f *Filler) Look() { f.look() }
 func (f *Filler) Idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.flights) == 0
+	return len(f.filling) == 0
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fly fills the table of a version, if that is still due in its turn.
-func (f *Filler) fly(n name) {
+// fillInTurn fills the table of a version, if that is still due in its turn.
+func (f *Filler) fillInTurn(n name) {
 	release, err := f.worker.Lock(f.open, lockOf(n))
 	if err != nil {
 		f.postponed(n, err)

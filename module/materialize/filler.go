@@ -56,7 +56,7 @@ type Filler struct {
 	bell    background.Bell
 
 	mu      sync.Mutex
-	flights map[name]bool
+	filling map[name]bool
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
@@ -79,7 +79,7 @@ func New(config Config) *Filler {
 	w := background.New(config.Registry, config.Logger)
 	f := &Filler{
 		Config: config, metrics: newMetrics(), worker: w, open: w.Context(), bell: background.NewBell(), cleaning: w.PerShard(),
-		flights: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
+		filling: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
 	w.Look(pollInterval, f.bell, f.look)
 	w.Every(min(cleanEvery, f.Keep), f.cleanShards)
@@ -113,13 +113,13 @@ func (f *Filler) look() {
 func (f *Filler) begin(n name) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.flights[n] {
+	if f.filling[n] {
 		return
 	}
-	f.flights[n] = f.worker.Go(func() {
-		f.rescued(n, func() { f.fly(n) })
+	f.filling[n] = f.worker.Go(func() {
+		f.rescued(n, func() { f.fillInTurn(n) })
 		f.mu.Lock()
-		delete(f.flights, n)
+		delete(f.filling, n)
 		f.mu.Unlock()
 		f.Wake() // the version may have been changed in the meantime
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fly computes a cohort that waits for it, after the cohorts that this one refers to.
-func (c *Calculator) fly(n name, f *flight) error {
-	if err := c.computeReferenced(n, f); err != nil {
+// computeInTurn computes a cohort that waits for it, after the cohorts that this one refers to.
+func (c *Calculator) computeInTurn(n name, one *calculation) error {
+	if err := c.computeReferenced(n, one); err != nil {
 		return c.postponed(n, err)
 	}
 	release, err := c.worker.Lock(c.open, lockOf(n))
@@ -27,7 +27,7 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
 		return nil
 	}
-	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true, Class: &calculations})
+	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: one.awaited, Uncounted: true, Class: &calculations})
 	if err != nil {
 		return c.postponed(n, err)
 	}
@@ -42,7 +42,7 @@ func lockOf(n name) string { return fmt.Sprintf("cohort-%d-%d", n.project, n.coh
 const maxReferencedAge = time.Minute
 
 // computeReferenced computes the cohorts that a cohort refers to, unless they were just computed.
-func (c *Calculator) computeReferenced(n name, f *flight) error {
+func (c *Calculator) computeReferenced(n name, one *calculation) error {
 	snap := c.Registry.Snapshot()
 	known := snap.Cohort(n.project, n.cohort)
 	if known == nil || known.Static {
@@ -62,37 +62,37 @@ func (c *Calculator) computeReferenced(n name, f *flight) error {
 				return err
 			}
 		}
-		if err := c.waitForReferenced(name{n.project, id}, f); err != nil {
+		if err := c.waitForReferenced(name{n.project, id}, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// waitForReferenced waits for a flight of another cohort, unless that one waits for f.
-func (c *Calculator) waitForReferenced(n name, f *flight) error {
+// waitForReferenced waits for the calculation of another cohort, unless that waits for one.
+func (c *Calculator) waitForReferenced(n name, one *calculation) error {
 	other := c.begin(n)
 	if other == nil {
 		return execution.ErrStopped
 	}
-	if !c.depend(f, other) {
+	if !c.depend(one, other) {
 		return nil
 	}
-	defer c.depend(f, nil)
+	defer c.depend(one, nil)
 	<-other.ended // it also ends when the calculator is closed
 	return other.err
 }
 
-// depend records that a flight waits for another, and reports whether it may: not if the other waits for it.
-func (c *Calculator) depend(f, other *flight) bool {
+// depend records that a calculation waits for another, and reports whether it may: not if the other waits for it.
+func (c *Calculator) depend(one, other *calculation) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for at := other; at != nil; at = at.below {
-		if at == f {
+		if at == one {
 			return false
 		}
 	}
-	f.below = other
+	one.below = other
 	return true
 }
 
