@@ -54,8 +54,8 @@ const (
 	maxPaths = 50_000
 )
 
-// ErrManyPaths is returned for a column with too many keys.
-var ErrManyPaths = fmt.Errorf("a column of JSON has more than %d keys", maxPaths)
+// errManyPaths is returned for a column with too many keys.
+var errManyPaths = fmt.Errorf("a column of JSON has more than %d keys", maxPaths)
 
 // Paths returns the keys of the objects in a column, and the kinds of their values. ClickHouse stores the types of each path's values in each block
 // of rows, so it reads the column, but looks at single values of rare paths only.
@@ -79,7 +79,7 @@ func (c *Client) Paths(ctx context.Context, project int64, in JSONColumn, yields
 	err := c.Collect(ctx, q, func(cells []Cell) error {
 		p, err := readPath(cells)
 		if paths = append(paths, p); len(paths) > maxPaths {
-			return errors.Join(err, ErrManyPaths)
+			return errors.Join(err, errManyPaths)
 		}
 		return err
 	})

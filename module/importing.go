@@ -89,8 +89,8 @@ func (i *importer) runWithin(
 	start := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	house := i.intake.Shards.Of(request.Project)
-	if _, err := house.Layout(ctx); err != nil {
+	wh := i.intake.Shards.Of(request.Project)
+	if _, err := wh.Layout(ctx); err != nil {
 		return nil, err
 	}
 	options := i.intake.Options(i.intake.Registry.Snapshot(), request.Project)
@@ -118,7 +118,7 @@ func (i *importer) runWithin(
 		},
 	})
 	defer func() { _ = reader.Close() }()
-	report, err := house.Import(ctx, i.intake.Places, options, reader)
+	report, err := wh.Import(ctx, i.intake.Places, options, reader)
 	if errors.Is(context.Cause(ctx), errNoProject) {
 		return nil, &imports.FileError{Err: errNoProject}
 	}

@@ -57,7 +57,7 @@ func startServers(t *testing.T, n int) *servers {
 	s := &servers{board: nodestest.NewBoard()}
 	folder := t.TempDir()
 	for i := range n {
-		reg, house := warehousetest.Open(t, folder, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
+		reg, wh := warehousetest.Open(t, folder, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
 		results, err := cache.New(cache.Config{MaxBytes: 64 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func startServers(t *testing.T, n int) *servers {
 		rt := &runtime{
 			Executor: &execution.Executor{
 				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Names: new(execution.Sightings),
-				Compiler: &execution.Compiler{Shards: warehouse.Only(house), Registry: reg}, Peering: execution.Peering{Peers: others, Hops: execution.NewHops()},
+				Compiler: &execution.Compiler{Shards: warehouse.Only(wh), Registry: reg}, Peering: execution.Peering{Peers: others, Hops: execution.NewHops()},
 				Settings: execution.Settings{QueryFresh: 5 * time.Minute}, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(apitest.PlacesFor(10)),
 				Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 			},

@@ -119,8 +119,8 @@ const (
 	MaxDeliveries = 10
 	// MaxDeliveryBody is the most bytes of a message.
 	MaxDeliveryBody = 16 << 10
-	// MaxAlertChecks and maxAlertCheckBytes limit the checks of an alert that are kept: the oldest go first.
-	MaxAlertChecks     = 1000
+	// maxAlertChecks and maxAlertCheckBytes limit the checks of an alert that are kept: the oldest go first.
+	maxAlertChecks     = 1000
 	maxAlertCheckBytes = 1 << 20
 	maxAlertName       = 255
 )
@@ -483,7 +483,7 @@ func checkLog(alert string) string { return "alert_check/" + alert }
 // logCheck records a check of an alert, in place of the one with the same id.
 func (t *tx) logCheck(a *Alert, c AlertCheck) {
 	t.write.Append = append(t.write.Append, Entry{Project: a.Project, Log: checkLog(a.ID), ID: c.ID, Item: a.ID, At: c.At, Data: encode(c)})
-	t.bound(Bound{Project: a.Project, Log: checkLog(a.ID), Entries: MaxAlertChecks, Bytes: maxAlertCheckBytes})
+	t.bound(Bound{Project: a.Project, Log: checkLog(a.ID), Entries: maxAlertChecks, Bytes: maxAlertCheckBytes})
 }
 
 // AlertChecks returns the checks of an alert since a time, newest first. It queries the store.

@@ -31,8 +31,8 @@ type recordName struct {
 	id      string
 }
 
-// kindOf is a row of kinds.
-type kindOf struct {
+// kindSpec is a row of kinds.
+type kindSpec struct {
 	kind Kind
 	// read returns the entity of a record. Without Data it has only its name, and is there to be removed.
 	read func(rec *Record) (entity, error)
@@ -45,7 +45,7 @@ type kindOf struct {
 type upgrade func(fields map[string]json.RawMessage) error
 
 // kinds lists all kinds of records, each after those that it is a part of.
-var kinds = []kindOf{
+var kinds = []kindSpec{
 	{kind: kindSequence, read: readSequence},
 	{kind: kindRemoval, read: readRemoval, history: removalHistory},
 	{kind: KindProject, read: readProject, history: projectHistory},
@@ -107,7 +107,7 @@ var ranks = func() map[Kind]int {
 const formField = "$form"
 
 // record returns the record of an entity.
-func (k *kindOf) record(e entity) Record {
+func (k *kindSpec) record(e entity) Record {
 	name := e.name()
 	var value any = e
 	if s, ok := e.(interface{ stored() any }); ok {
@@ -121,7 +121,7 @@ func (k *kindOf) record(e entity) Record {
 }
 
 // entity returns the content of a record, upgraded to the current form.
-func (k *kindOf) entity(rec *Record) (entity, error) {
+func (k *kindSpec) entity(rec *Record) (entity, error) {
 	if rec.Data == nil {
 		return k.read(rec)
 	}

@@ -74,7 +74,7 @@ func TestHistory(t *testing.T) {
 		fields["name"] = json.RawMessage(strings.ToUpper(string(fields["name"])))
 		return nil
 	}
-	k := kindOf{kind: KindCohort, read: readCohort, history: []upgrade{rename, shout}}
+	k := kindSpec{kind: KindCohort, read: readCohort, history: []upgrade{rename, shout}}
 	for data, want := range map[string]string{
 		`{"title":"first"}`:             "FIRST",
 		`{"$form":1,"name":"second"}`:   "SECOND",
@@ -104,7 +104,7 @@ func TestHistory(t *testing.T) {
 func TestVersionsWithoutValues(t *testing.T) {
 	written := kinds[ranks[KindProject]].record(&Project{ID: 1, Name: "p", Timezone: "UTC", ValuesKnown: true})
 	for steps := range projectHistory {
-		older := kindOf{kind: KindProject, read: readProject, history: projectHistory[:steps]}
+		older := kindSpec{kind: KindProject, read: readProject, history: projectHistory[:steps]}
 		if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
 			t.Errorf("after %d steps, %s reads as %+v: %v", steps, written.Data, e, err)
 		}
@@ -118,7 +118,7 @@ func TestVersionsWithoutValues(t *testing.T) {
 func TestVersionsWithoutShards(t *testing.T) {
 	row := kinds[ranks[kindRemoval]]
 	written := row.record(&Removal{Project: 3, Shard: "east"})
-	older := kindOf{kind: kindRemoval, read: readRemoval}
+	older := kindSpec{kind: kindRemoval, read: readRemoval}
 	if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
 		t.Errorf("%s reads as %+v: %v", written.Data, e, err)
 	}

@@ -91,13 +91,13 @@ func (w *World) named(action any) (*query.Action, *diag.Error) {
 	mistake := diag.New(diag.QueryError, diag.Span{}, "Could not find an action with the name '%s'", name)
 	if near := schema.Nearest(name, w.Spend.Hints(w.Actions.Names)); near != "" {
 		mistake.Hint = near
-		mistake.Fix = PrintedCall(schema.MatchesAction, near)
+		mistake.Fix = printedCall(schema.MatchesAction, near)
 	}
 	return nil, mistake
 }
 
-// PrintedCall returns the text of a call with one constant argument.
-func PrintedCall(function string, arg any) string { return hogql.PrintExpr(Call(function, Const(arg))) }
+// printedCall returns the text of a call with one constant argument.
+func printedCall(function string, arg any) string { return hogql.PrintExpr(Call(function, Const(arg))) }
 
 // matcher builds the condition of the steps of one action.
 type matcher struct {

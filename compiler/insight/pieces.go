@@ -38,8 +38,8 @@ type Piece struct {
 	Whole bool
 }
 
-// MostPieces is the maximum number of pieces of an insight.
-const MostPieces = 4000
+// mostPieces is the maximum number of pieces of an insight.
+const mostPieces = 4000
 
 // Parts are the pieces of ranges: one for each bucket that may have events that count.
 type Parts struct {
@@ -74,7 +74,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	out := &Parts{Of: make([][]int, len(ranges))}
 	for i := range ranges {
 		r := &ranges[i]
-		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From)/MostPieces > r.longest() { // 4000 months are more than a Duration can hold
+		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From)/mostPieces > r.longest() { // 4000 months are more than a Duration can hold
 			return nil, false
 		}
 		starts := r.Buckets()
@@ -115,7 +115,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 		out.Of[p.of] = append(out.Of[p.of], last)
 		whole = whole || out.Pieces[last].Whole
 	}
-	return out, whole && len(out.Pieces) <= MostPieces
+	return out, whole && len(out.Pieces) <= mostPieces
 }
 
 // longest returns the length of the longest bucket.

@@ -52,11 +52,11 @@ func (s *Server) createProject(_ http.ResponseWriter, r *http.Request) (any, err
 	if body.Shard != nil {
 		shard = *body.Shard
 	}
-	house := s.Shards.Named(shard)
-	if house == nil {
+	wh := s.Shards.Named(shard)
+	if wh == nil {
 		return nil, badRequest("the config names no shard %q; it names %q", shard, s.Shards.Names())
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, house.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, wh.Known())); err != nil {
 		return nil, err
 	}
 	p, err := s.Registry.CreateProject(r.Context(), registry.NewProject{

@@ -61,7 +61,7 @@ func startOn(t *testing.T, store registry.Store) *backups.Backups {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
+	wh, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +70,12 @@ func startOn(t *testing.T, store registry.Store) *backups.Backups {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(log.Close(), house.Close(), reg.Close()); err != nil {
+		if err := errors.Join(log.Close(), wh.Close(), reg.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return backups.New(backups.Config{
-		Registry: reg, Shards: warehouse.Only(house), Journal: log, DataDir: dir, Program: "test", Logger: zap.NewNop(),
+		Registry: reg, Shards: warehouse.Only(wh), Journal: log, DataDir: dir, Program: "test", Logger: zap.NewNop(),
 		Restored: func(context.Context) error { return nil },
 	})
 }

@@ -54,8 +54,8 @@ func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 // startOn starts a server on a registry.
 func startOn(t *testing.T, store registry.Store, change func(*cohorts.Config)) *server {
 	t.Helper()
-	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
-	shards := warehouse.Only(house)
+	reg, wh := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
+	shards := warehouse.Only(wh)
 	config := cohorts.Config{
 		Registry: reg, Logger: zap.NewNop(),
 		Compiler: &execution.Compiler{Shards: shards}, Shards: shards, Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),

@@ -47,12 +47,12 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
-	house := r.Shards.Of(r.project)
-	count, same, err := house.CompareVersions(ctx, r.place, r.project, r.cohort, r.version, r.known.Version)
+	wh := r.Shards.Of(r.project)
+	count, same, err := wh.CompareVersions(ctx, r.place, r.project, r.cohort, r.version, r.known.Version)
 	if err != nil {
 		return err
 	}
-	lost, err := house.LostMembers(ctx, r.place, r.project, r.cohort, r.version, r.began.Add(-clockMargin))
+	lost, err := wh.LostMembers(ctx, r.place, r.project, r.cohort, r.version, r.began.Add(-clockMargin))
 	if err != nil {
 		return err
 	}

@@ -42,17 +42,17 @@ const maxStaticFills = 3
 // settleStatic adds the people listed by a static cohort's query to the cohort, once. Existing members stay. If people are merged into others or deleted
 // while they are added, it takes them out, and adds those whom the query lists now.
 func (r *run) settleStatic(ctx context.Context) error {
-	house := r.Shards.Of(r.project)
+	wh := r.Shards.Of(r.project)
 	fill, err := r.Compiler.CompileListed(ctx, r.Registry.Snapshot(), r.known, r.began)
 	if err != nil {
 		return err
 	}
 	fill.Comment = r.comment()
 	for range maxStaticFills {
-		if err := house.Fill(ctx, r.place, fill); err != nil {
+		if err := wh.Fill(ctx, r.place, fill); err != nil {
 			return err
 		}
-		lost, err := house.DropLostMembers(ctx, r.place, r.project, r.cohort, r.began.Add(-clockMargin))
+		lost, err := wh.DropLostMembers(ctx, r.place, r.project, r.cohort, r.began.Add(-clockMargin))
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (r *run) settleStatic(ctx context.Context) error {
 			break
 		}
 	}
-	count, err := house.CountMembers(ctx, r.place, r.project, r.cohort)
+	count, err := wh.CountMembers(ctx, r.place, r.project, r.cohort)
 	if err != nil {
 		return err
 	}

@@ -216,11 +216,11 @@ func (d *Deleter) detached(ctx context.Context) (context.Context, context.Cancel
 
 // check reports that ClickHouse is away, or does not let us delete rows of a project.
 func (d *Deleter) check(ctx context.Context, project int64) error {
-	house := d.Shards.Of(project)
-	if _, err := house.Layout(ctx); err != nil {
+	wh := d.Shards.Of(project)
+	if _, err := wh.Layout(ctx); err != nil {
 		return err
 	}
-	reason, err := house.CanDelete(ctx)
+	reason, err := wh.CanDelete(ctx)
 	if err == nil && reason != "" {
 		err = &RefusedError{reason}
 	}
@@ -293,8 +293,8 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	if len(records) == 0 {
 		return nil, nil
 	}
-	house := d.Shards.Of(project)
-	former, err := formerPersons(ctx, house, project, records)
+	wh := d.Shards.Of(project)
+	former, err := formerPersons(ctx, wh, project, records)
 	if err != nil {
 		return nil, err
 	}
@@ -306,10 +306,10 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	}
 	if len(gone) > 0 {
 		// Members come first, because rows of distinct ids name former persons.
-		if cohorts, err = house.DeleteMembers(ctx, project, gone); err != nil {
+		if cohorts, err = wh.DeleteMembers(ctx, project, gone); err != nil {
 			return nil, err
 		}
-		if err := hideRows(ctx, house, project, records, former, false); err != nil {
+		if err := hideRows(ctx, wh, project, records, former, false); err != nil {
 			return nil, err
 		}
 	}
@@ -326,7 +326,7 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 
 // formerPersons returns the persons that were merged into deleted ones, and others that no longer exist and had their distinct ids, with what is earlier
 // than the row that marks each as deleted.
-func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion) (map[string]warehouse.Earlier, error) {
+func formerPersons(ctx context.Context, wh *warehouse.Warehouse, project int64, list []*registry.Deletion) (map[string]warehouse.Earlier, error) {
 	var names []string
 	for _, one := range list {
 		if one.Gone {
@@ -335,7 +335,7 @@ func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int6
 			}
 		}
 	}
-	return house.FormerPersons(ctx, project, names)
+	return wh.FormerPersons(ctx, project, names)
 }
 
 // hideRows hides the earlier versions of the rows of deleted and former persons, and those of the distinct ids unless events still have them, and belong to
@@ -343,7 +343,7 @@ func formerPersons(ctx context.Context, house *warehouse.Warehouse, project int6
 // them, marks hides these rows of the deleted persons too, if they are not younger than the deletion: once they are gone, whoever comes back begins with the
 // first version again, and the erasure may be tried again after that.
 func hideRows(
-	ctx context.Context, house *warehouse.Warehouse, project int64, list []*registry.Deletion, former map[string]warehouse.Earlier, marks bool,
+	ctx context.Context, wh *warehouse.Warehouse, project int64, list []*registry.Deletion, former map[string]warehouse.Earlier, marks bool,
 ) error {
 	persons, names := maps.Clone(former), map[string]warehouse.Earlier{}
 	add := func(to map[string]warehouse.Earlier, key string, version uint64, written time.Time) {
@@ -371,7 +371,7 @@ func hideRows(
 			}
 		}
 	}
-	return house.DeletePersonRows(ctx, project, persons, names)
+	return wh.DeletePersonRows(ctx, project, persons, names)
 }
 
 // DeletionsOf returns what was deleted from a project, for those who write incoming data.

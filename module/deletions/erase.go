@@ -62,7 +62,7 @@ type erasure struct {
 	*Deleter
 
 	shard string // its name
-	house *warehouse.Warehouse
+	wh    *warehouse.Warehouse
 	due   map[int64][]*registry.Deletion // by project
 	all   int
 }
@@ -108,7 +108,7 @@ func (d *Deleter) dueAt(before time.Time) map[string]*erasure {
 			}
 			e := due[p.Shard]
 			if e == nil {
-				e = &erasure{Deleter: d, shard: p.Shard, house: d.Shards.Of(p.ID), due: map[int64][]*registry.Deletion{}}
+				e = &erasure{Deleter: d, shard: p.Shard, wh: d.Shards.Of(p.ID), due: map[int64][]*registry.Deletion{}}
 				due[p.Shard] = e
 			}
 			e.due[p.ID] = append(e.due[p.ID], one)
@@ -127,15 +127,15 @@ func (e *erasure) run(ctx context.Context) error {
 		if err := e.EraseImports(project); err != nil {
 			return err
 		}
-		former, err := formerPersons(ctx, e.house, project, list)
+		former, err := formerPersons(ctx, e.wh, project, list)
 		if err != nil {
 			return err
 		}
-		if err := hideRows(ctx, e.house, project, list, former, true); err != nil {
+		if err := hideRows(ctx, e.wh, project, list, former, true); err != nil {
 			return err
 		}
 	}
-	if err := e.house.EraseTables(ctx, warehouse.Erasable); err != nil {
+	if err := e.wh.EraseTables(ctx, warehouse.Erasable); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return errOverdue
 		}
@@ -184,7 +184,7 @@ func (e *erasure) endpoints(ctx context.Context) error {
 			}
 		}
 		for {
-			none, err := e.house.EraseMaterialized(ctx, project, last)
+			none, err := e.wh.EraseMaterialized(ctx, project, last)
 			if err != nil {
 				return err
 			}

@@ -46,8 +46,8 @@ var projects atomic.Int64
 // start prepares a server whose deleter is not running yet.
 func start(t *testing.T) *server {
 	t.Helper()
-	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
-	return &server{registry: reg, warehouse: house, project: warehousetest.Projects(t, reg, &projects, 1)}
+	reg, wh := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
+	return &server{registry: reg, warehouse: wh, project: warehousetest.Projects(t, reg, &projects, 1)}
 }
 
 // run starts the deleter of a server.

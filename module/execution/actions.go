@@ -11,13 +11,13 @@ import (
 func actionsOf(list []registry.ActionDefinition) *query.Actions {
 	out := make([]query.Action, len(list))
 	for i := range list {
-		out[i] = ActionOf(&list[i])
+		out[i] = actionOf(&list[i])
 	}
 	return query.NewActions(out)
 }
 
-// ActionOf converts an action to the form that queries use. A filter that can't be read is reported to the queries that use the action.
-func ActionOf(d *registry.ActionDefinition) query.Action {
+// actionOf converts an action to the form that queries use. A filter that can't be read is reported to the queries that use the action.
+func actionOf(d *registry.ActionDefinition) query.Action {
 	out := query.Action{ID: d.ID, Name: valueOf(d.Name), Deleted: d.Deleted, Steps: make([]query.ActionStep, len(d.Steps))}
 	for i := range d.Steps {
 		step := &d.Steps[i]

@@ -417,8 +417,8 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 	return jsontext.Append(dst, types)
 }
 
-// Computation returns a new computation for a caller that waits for it.
-func (e *Executor) Computation(c *Caller, q *Query) *Computation {
+// NewComputation returns a computation for a caller that waits for it.
+func (e *Executor) NewComputation(c *Caller, q *Query) *Computation {
 	return &Computation{exec: e, Caller: *c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c)}
 }
 

@@ -107,7 +107,7 @@ func (e *Executor) Answer(ctx context.Context, c *Caller, q *Query, f *Freshness
 func (e *Executor) InBackground(ctx context.Context, c *Caller, q *Query, f *Freshness) (cache.Answer, error) {
 	policy := f.Policy(c.Start)
 	policy.Background = true
-	x := e.Computation(c, q)
+	x := e.NewComputation(c, q)
 	x.patience, x.renews = runPatience, false
 	return x.answer(ctx, policy)
 }
@@ -177,14 +177,14 @@ func (e *Executor) Following(ctx context.Context, q *Query) (following context.C
 func (e *Executor) await(ctx context.Context, c *Caller, q *Query, f *Freshness) (Result, error) {
 	ctx, done := e.Following(ctx, q)
 	defer done()
-	x := e.Computation(c, q)
+	x := e.NewComputation(c, q)
 	got, err := x.answer(ctx, f.Policy(c.Start))
 	return Result{Answer: got, Quotas: x.ShownQuotas(got.Status, err)}, err
 }
 
 // begin starts a background run, and returns it with the stored answer, if there is one.
 func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
-	x := e.Computation(c, q)
+	x := e.NewComputation(c, q)
 	if err := e.ready(ctx, x.quotas(), admission.Request{Project: c.Project.ID}, c.Start); err != nil {
 		q.refused(e.Metrics, err)
 		return Result{Quotas: x.ShownQuotas(0, err)}, err

@@ -17,7 +17,7 @@ const maxExplained = 1 << 20
 
 // Explain asks ClickHouse for the plan of the query, line by line. It takes its turn like the query itself.
 func (e *Executor) Explain(ctx context.Context, c *Caller, q *Query) (lines []string, shown Quotas, err error) {
-	x := e.Computation(c, q)
+	x := e.NewComputation(c, q)
 	lines, err = x.explain(ctx)
 	return lines, x.ShownQuotas(0, err), err
 }

@@ -210,7 +210,7 @@ func TestLiars(t *testing.T) {
 			if tt.purged {
 				e.Cache.Purge(3)
 			}
-			x := e.Computation(&caller, q)
+			x := e.NewComputation(&caller, q)
 			x.policy, x.anew = cache.Policy{Fresh: time.Minute}, tt.anew
 			entry, result, err := x.askOwner(t.Context(), nodes.Node{})
 			if result != tt.result || (err != nil) != tt.failure || (entry != nil) != (tt.result == peerStored) {
@@ -241,7 +241,7 @@ func TestOutdatedWhileAsked(t *testing.T) {
 	})
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
 	for n := range 2 {
-		x := e.Computation(&caller, &Query{Key: key, Recipe: new(Recipe)})
+		x := e.NewComputation(&caller, &Query{Key: key, Recipe: new(Recipe)})
 		got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Minute})
 		if err != nil || got.Status != cache.Miss || asked != n+1 {
 			t.Fatalf("call %d: %s, %v, having asked %d times", n, got.Status, err, asked)
@@ -285,7 +285,7 @@ func TestBackgroundQuestions(t *testing.T) {
 				asked <- r
 				return tt.second(r)
 			})
-			x := e.Computation(&caller, &Query{Key: key, Recipe: new(Recipe)})
+			x := e.NewComputation(&caller, &Query{Key: key, Recipe: new(Recipe)})
 			var waiting sync.WaitGroup
 			wait := func(p cache.Policy) {
 				waiting.Go(func() {
@@ -335,13 +335,13 @@ func TestStoredForOthers(t *testing.T) {
 			})
 			var waiting sync.WaitGroup
 			waiting.Go(func() {
-				x := e.Computation(&caller, &Query{Key: key, Recipe: new(Recipe)})
+				x := e.NewComputation(&caller, &Query{Key: key, Recipe: new(Recipe)})
 				if got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Hour, Background: true}); err != nil || got.Age < 29*time.Minute { // clocks are set meanwhile
 					t.Errorf("the first caller got one of %s, %v", got.Age, err)
 				}
 			})
 			<-first
-			got, err := e.Computation(&caller, &Query{Key: key, Recipe: new(Recipe)}).answer(t.Context(), policy)
+			got, err := e.NewComputation(&caller, &Query{Key: key, Recipe: new(Recipe)}).answer(t.Context(), policy)
 			if err != nil || (got.Age < time.Minute) != (policy.Lasting == nil) {
 				t.Errorf("got one of %s, %v", got.Age, err)
 			}
@@ -421,8 +421,8 @@ func TestLocalComputations(t *testing.T) {
 	nobody := good
 	nobody.Key = nil
 	for name, x := range map[string]*Computation{
-		"for nobody":       e.Computation(&nobody, &Query{Key: key, Recipe: new(Recipe)}),
-		"without a recipe": e.Computation(&good, &Query{Key: key}),
+		"for nobody":       e.NewComputation(&nobody, &Query{Key: key, Recipe: new(Recipe)}),
+		"without a recipe": e.NewComputation(&good, &Query{Key: key}),
 		"for another":      {exec: e, Caller: good, query: &Query{Key: key, Recipe: new(Recipe)}, local: true},
 	} {
 		if _, ok, err := x.fromOwner(t.Context()); ok || err != nil {
@@ -430,7 +430,7 @@ func TestLocalComputations(t *testing.T) {
 		}
 	}
 	end, _ := e.Hops.serve(key)
-	if _, ok, _ := e.Computation(&good, &Query{Key: key, Recipe: new(Recipe)}).fromOwner(t.Context()); ok {
+	if _, ok, _ := e.NewComputation(&good, &Query{Key: key, Recipe: new(Recipe)}).fromOwner(t.Context()); ok {
 		t.Error("what is computed for another server is asked of one")
 	}
 	end()

@@ -33,7 +33,7 @@ import (
 type settledWorld struct {
 	t        testing.TB
 	reg      *registry.Registry
-	house    *warehouse.Warehouse
+	wh       *warehouse.Warehouse
 	deleter  *deletions.Deleter
 	members  *cohorts.Calculator
 	places   *admission.Scheduler
@@ -52,7 +52,7 @@ type settledWorld struct {
 // newSettledWorld starts a settledWorld. Without alone, others may write to its ClickHouse, and a probe finds out what has changed.
 func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 	tb.Helper()
-	reg, house := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: alone})
+	reg, wh := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: alone})
 	caches := make([]*cache.Cache, 2)
 	for n := range caches {
 		var err error
@@ -60,8 +60,8 @@ func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 			tb.Fatal(err)
 		}
 	}
-	w := &settledWorld{t: tb, reg: reg, house: house, places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 32}), counts: map[string]int{}}
-	shards := warehouse.Only(house)
+	w := &settledWorld{t: tb, reg: reg, wh: wh, places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 32}), counts: map[string]int{}}
+	shards := warehouse.Only(wh)
 	executor := func(results *cache.Cache) *execution.Executor {
 		return &execution.Executor{
 			Compiler: &execution.Compiler{Shards: shards}, Settings: execution.Settings{QueryFresh: time.Hour},
@@ -77,7 +77,7 @@ func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 	w.stitches, w.whole, w.renews = executor(caches[0]), executor(caches[0]), executor(caches[1])
 	w.stitches.Cohorts, w.whole.Cohorts, w.renews.Cohorts, w.whole.WholeOnly = w.members, w.members, w.members, true
 	w.deleter = deletions.New(deletions.Config{
-		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Options: w.options, Recount: func(context.Context, int64, []int64) error { return nil },
+		Registry: reg, Shards: warehouse.Only(wh), Logger: zap.NewNop(), Options: w.options, Recount: func(context.Context, int64, []int64) error { return nil },
 		Forget: func(project int64, before time.Time) {
 			for _, results := range caches {
 				results.Erase(project, before)
@@ -126,7 +126,7 @@ func (w *settledWorld) capture(project int64, lines ...map[string]any) {
 		one.Arrived = time.Now()
 		records = append(records, one)
 	}
-	if _, err := w.house.Deliver(w.t.Context(), w.options(project), records); err != nil {
+	if _, err := w.wh.Deliver(w.t.Context(), w.options(project), records); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -443,7 +443,7 @@ func (w *settledWorld) shake(
 			days := []int{0, 0, 15, 29}[r.IntN(4)]
 			change(registry.ProjectChange{Retention: &days})
 			if from := w.reg.Snapshot().Schema(project).EventsFrom(time.Now()); !from.IsZero() {
-				_, err := w.house.DropOutdated(ctx, []clickhouse.Kept{{Project: project, From: from}})
+				_, err := w.wh.DropOutdated(ctx, []clickhouse.Kept{{Project: project, From: from}})
 				must(err)
 			}
 		}},
@@ -460,7 +460,7 @@ func (w *settledWorld) shake(
 			place, err := w.places.Enter(ctx, admission.Request{Project: project})
 			must(err)
 			defer place.Leave()
-			must(w.house.AddMembers(ctx, place, project, fixed[project], clickhouse.ByDistinctID, []string{person()}))
+			must(w.wh.AddMembers(ctx, place, project, fixed[project], clickhouse.ByDistinctID, []string{person()}))
 		}},
 		{"writes at the same time", func() {
 			var all sync.WaitGroup

@@ -35,7 +35,7 @@ type Stream struct {
 // Stream compiles a query whose rows are to be streamed: all of them, or those of a page if limit is not negative.
 func (e *Executor) Stream(ctx context.Context, c *Caller, q *Query, limit, offset int) (*Stream, error) {
 	began := time.Now()
-	s := &Stream{ID: uuid.NewString(), x: e.Computation(c, q), limit: limit, offset: offset}
+	s := &Stream{ID: uuid.NewString(), x: e.NewComputation(c, q), limit: limit, offset: offset}
 	if q.Stored != nil {
 		err := s.prepare(ctx, s.x.compileStored, q.Stored)
 		if err != nil && !byTable(ctx, err) {

@@ -59,11 +59,11 @@ func (i *Intake) Deliver(ctx context.Context, project int64, records []record.Re
 	if snap.Project(project) == nil {
 		return ingest.Report{}, &delivery.RefusedError{Reason: fmt.Errorf("project %d: %w", project, registry.ErrNotFound)}
 	}
-	house := i.Shards.Of(project)
-	if _, err := house.Layout(ctx); err != nil {
+	wh := i.Shards.Of(project)
+	if _, err := wh.Layout(ctx); err != nil {
 		return ingest.Report{}, err
 	}
-	report, err := house.Deliver(ctx, i.Options(snap, project), records)
+	report, err := wh.Deliver(ctx, i.Options(snap, project), records)
 	learnErr := i.learn(ctx, project, &report)
 	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // trying again would keep all events waiting
 		i.Logger.Warn("types of captured properties are not recorded", zap.Int64("project", project), zap.String("reason", full.Message))

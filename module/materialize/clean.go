@@ -15,20 +15,20 @@ import (
 // cleanShards drops tables that nobody reads any more.
 func (f *Filler) cleanShards() {
 	now := time.Now()
-	for shard, house := range f.Shards.ByName() {
-		f.cleaning.Begin(shard, func() { f.clean(shard, house, now) })
+	for shard, wh := range f.Shards.ByName() {
+		f.cleaning.Begin(shard, func() { f.clean(shard, wh, now) })
 	}
 }
 
 // clean drops the tables of a shard that nobody has read for long enough: those that were replaced, those of aborted fills, and those of versions
 // that are no longer materialized. Tables of endpoints unknown to this registry may belong to another one, and stay. So do all while the registry can't be
 // asked: another server may have made a table that runs read. Missing tables are filled again.
-func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) {
-	if house.Known() == nil {
+func (f *Filler) clean(shard string, wh *warehouse.Warehouse, now time.Time) {
+	if wh.Known() == nil {
 		return
 	}
 	earlier, _ := tablesOf(f.Registry.Snapshot())
-	there, err := house.MaterializedTables(f.open)
+	there, err := wh.MaterializedTables(f.open)
 	if err == nil {
 		err = f.Registry.Refresh(f.open)
 	}
@@ -43,7 +43,7 @@ func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) 
 		listed[t] = true
 	}
 	for t := range earlier { // a table that is not among them may be younger than the list
-		if read[t] && f.Shards.Of(t.Project) == house && !listed[t] {
+		if read[t] && f.Shards.Of(t.Project) == wh && !listed[t] {
 			f.missing(t, now)
 		}
 	}

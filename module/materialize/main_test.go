@@ -66,8 +66,8 @@ func startChanged(t *testing.T, dir string, keep time.Duration, limits admission
 
 func startOn(t *testing.T, store registry.Store, keep time.Duration, limits admission.Limits, change func(*materialize.Config)) *server {
 	t.Helper()
-	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
-	shards, places := warehouse.Only(house), admission.New(limits)
+	reg, wh := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
+	shards, places := warehouse.Only(wh), admission.New(limits)
 	compiler := &execution.Compiler{Shards: shards}
 	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Compiler: compiler, Shards: shards, Places: places})
 	config := materialize.Config{Registry: reg, Logger: zap.NewNop(), Keep: keep, Compiler: compiler, Shards: shards, Places: places, Cohorts: calculator}

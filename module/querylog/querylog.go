@@ -77,12 +77,12 @@ func New(config Config) *Log {
 
 func prepare(config Config) *Log {
 	l := &Log{Config: config, origin: uuid.New(), queues: map[*warehouse.Warehouse]*queue{}, deleted: map[int64]bool{}}
-	for name, house := range config.Shards.ByName() {
+	for name, wh := range config.Shards.ByName() {
 		logger := config.Logger
 		if name != "" {
 			logger = logger.With(zap.String("shard", name))
 		}
-		l.queues[house] = newQueue(l, house, logger)
+		l.queues[wh] = newQueue(l, wh, logger)
 	}
 	l.open, l.end = context.WithCancel(context.Background())
 	return l

@@ -42,7 +42,7 @@ type process struct {
 	log    *querylog.Log
 	runs   *runlog.Logs
 	shards *warehouse.Shards
-	house  *warehouse.Warehouse // the main shard
+	wh     *warehouse.Warehouse // the main shard
 	logs   *observer.ObservedLogs
 }
 
@@ -60,11 +60,11 @@ func startOn(t *testing.T, config warehouse.ShardsConfig) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, house := range shards.All() {
-		_, _ = house.Prepare(t.Context()) // a shard that is away is so for the whole test
+	for _, wh := range shards.All() {
+		_, _ = wh.Prepare(t.Context()) // a shard that is away is so for the whole test
 	}
 	core, logs := observer.New(zap.InfoLevel)
-	p := &process{runs: runlog.New(time.Now()), shards: shards, house: shards.Main(), logs: logs}
+	p := &process{runs: runlog.New(time.Now()), shards: shards, wh: shards.Main(), logs: logs}
 	p.log = querylog.New(querylog.Config{Shards: shards, Runs: p.runs, Logger: zap.New(core)})
 	t.Cleanup(func() {
 		if err := shards.Close(); err != nil {

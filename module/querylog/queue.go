@@ -19,7 +19,7 @@ import (
 // queue holds what is to be written to one shard. The log's mu guards the fields after turn.
 type queue struct {
 	log    *Log
-	house  *warehouse.Warehouse
+	wh     *warehouse.Warehouse
 	logger *zap.Logger
 	woken  chan struct{} // has an element while there may be something to write
 	turn   chan struct{} // has an element while somebody writes
@@ -45,8 +45,8 @@ func newBatch() *batch { return &batch{counts: map[runlog.Counted]int64{}} }
 
 func (b *batch) rows() int { return len(b.queries) + len(b.runs) + len(b.counts) }
 
-func newQueue(l *Log, house *warehouse.Warehouse, logger *zap.Logger) *queue {
-	return &queue{log: l, house: house, logger: logger, woken: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: newBatch()}
+func newQueue(l *Log, wh *warehouse.Warehouse, logger *zap.Logger) *queue {
+	return &queue{log: l, wh: wh, logger: logger, woken: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: newBatch()}
 }
 
 // wake makes the queue write what is waiting.
@@ -196,14 +196,14 @@ func (q *queue) write(ctx context.Context, b *batch) error {
 	if b.rows() == 0 { // all its rows were of a deleted project
 		return nil
 	}
-	if has, err := q.house.HasLogs(ctx); err != nil {
+	if has, err := q.wh.HasLogs(ctx); err != nil {
 		return err
 	} else if !has {
 		return errNoTables
 	}
 	token := fmt.Sprintf("%s-%d", q.log.origin, b.number)
 	if len(b.queries) > 0 {
-		if err := q.house.WriteLog(ctx, queryBatch(b, token)); err != nil {
+		if err := q.wh.WriteLog(ctx, queryBatch(b, token)); err != nil {
 			return err
 		}
 		q.log.mu.Lock()
@@ -214,7 +214,7 @@ func (q *queue) write(ctx context.Context, b *batch) error {
 	if len(b.runs)+len(b.counts) == 0 {
 		return nil
 	}
-	return q.house.WriteLog(ctx, runBatch(b, q.log.origin, token))
+	return q.wh.WriteLog(ctx, runBatch(b, q.log.origin, token))
 }
 
 // ended records how writing a batch ended. It returns an error if the batch is to be written later.

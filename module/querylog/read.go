@@ -17,8 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// MaxRuns is how many runs are listed at most: the newest.
-const MaxRuns = 10_000
+// maxRuns is how many runs are listed at most: the newest.
+const maxRuns = 10_000
 
 // readTime is how long a reader of the log waits in total, for a place and for ClickHouse. After that it only has what is in memory.
 const readTime = 2 * time.Second
@@ -102,7 +102,7 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 	defer cancel()
 	sql := "SELECT at, took, execution_id, version, result_rows, status, cache, code, key_id, customer, sequence FROM " + physical.RunLog +
 		" WHERE entry = 'run' AND endpoint_id = {endpoint:String} AND at > {after:DateTime64(6, 'UTC')}"
-	params := []clickhouse.Param{text("endpoint", endpoint), moment("after", kept(f.After)), {Name: "most", Type: "Int64", Value: strconv.Itoa(MaxRuns)}}
+	params := []clickhouse.Param{text("endpoint", endpoint), moment("after", kept(f.After)), {Name: "most", Type: "Int64", Value: strconv.Itoa(maxRuns)}}
 	if !f.Before.IsZero() {
 		sql, params = sql+" AND at < {before:DateTime64(6, 'UTC')}", append(params, moment("before", f.Before))
 	}
@@ -148,7 +148,7 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 		return runs[:kept], err
 	}
 	slices.SortStableFunc(runs, func(a, b runlog.Run) int { return b.At.Compare(a.At) })
-	return runs[:min(len(runs), MaxRuns)], nil
+	return runs[:min(len(runs), maxRuns)], nil
 }
 
 // Enter takes a place for a query of the log.

@@ -223,7 +223,7 @@ func TestRefusedAfterAll(t *testing.T) {
 	refuses.Store(true)
 	back := func() {
 		t.Helper()
-		if err := p.house.Ping(t.Context()); err != nil { // notices that the outage is over
+		if err := p.wh.Ping(t.Context()); err != nil { // notices that the outage is over
 			t.Fatal(err)
 		}
 		if err := p.log.WriteCounts(project); err != nil {

@@ -22,11 +22,11 @@ func TestMain(m *testing.M) {
 }
 
 // still returns a keeper on a new registry that does nothing by itself.
-func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
+func still(t *testing.T, wh *warehouse.Warehouse) *Keeper {
 	t.Helper()
 	reg := sqlitetest.Open(t, registry.Options{Poll: 20 * time.Millisecond})
 	return newKeeper(Config{
-		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
+		Registry: reg, Shards: warehouse.Only(wh), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
 		EraseCaptured: func(context.Context, string) error { return nil },
 		EraseImports:  func(context.Context, int64) error { return nil },
 	})
@@ -35,16 +35,16 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 // connect opens a warehouse.
 func connect(t *testing.T, dsn string) *warehouse.Warehouse {
 	t.Helper()
-	house, err := warehouse.Open(clickhouse.Config{DSN: dsn}, nil, zap.NewNop())
+	wh, err := warehouse.Open(clickhouse.Config{DSN: dsn}, nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := house.Close(); err != nil {
+		if err := wh.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return house
+	return wh
 }
 
 func create(t *testing.T, k *Keeper, name string, days int) *registry.Project {

@@ -37,9 +37,9 @@ func TestDeleteIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house := warehouse.With(client, schema.NativeLayout())
-	defer func() { _ = house.Close() }()
-	k := still(t, house)
+	wh := warehouse.With(client, schema.NativeLayout())
+	defer func() { _ = wh.Close() }()
+	k := still(t, wh)
 	p := create(t, k, "stays", 0)
 	if _, err := k.Delete(t.Context(), p.ID, p.Name); err == nil || !strings.Contains(err.Error(), "is of the engine Memory") {
 		t.Errorf("Delete() gives %v", err)

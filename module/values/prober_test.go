@@ -19,7 +19,7 @@ import (
 // TestPanics: a project whose probe panics does not stop the probing of others.
 func TestPanics(t *testing.T) {
 	reg := sqlitetest.Open(t, registry.Options{})
-	house := warehousetest.Nowhere(t, schema.NativeLayout())
+	wh := warehousetest.Nowhere(t, schema.NativeLayout())
 	var all, probed []int64
 	for range 2 {
 		p, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())
@@ -32,7 +32,7 @@ func TestPanics(t *testing.T) {
 		all = append(all, p.ID)
 	}
 	prober := values.New(values.Config{
-		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(),
+		Registry: reg, Shards: warehouse.Only(wh), Logger: zap.NewNop(),
 		Options: func(_ *registry.Snapshot, project int64) ingest.Options {
 			probed = append(probed, project)
 			panic("broken")

@@ -67,18 +67,18 @@ func probeCost(ctx context.Context, histories histories, events int) (goals []go
 
 // probes probes the data twice with a new warehouse, and returns how many seconds each took.
 func probes(ctx context.Context, config clickhouse.Config, place *admission.Place) (cold, warm float64, err error) {
-	house, err := warehouse.Open(config, nil, zap.NewNop())
+	wh, err := warehouse.Open(config, nil, zap.NewNop())
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, house.Close()) }()
-	if _, err := house.Prepare(ctx); err != nil {
+	defer func() { err = errors.Join(err, wh.Close()) }()
+	if _, err := wh.Prepare(ctx); err != nil {
 		return 0, 0, err
 	}
 	reads := schema.Reads{Tables: []string{physical.Events}}
 	look := func() (float64, error) {
 		began := time.Now()
-		data, err := house.Data(ctx, place, benchProject, reads)
+		data, err := wh.Data(ctx, place, benchProject, reads)
 		took := time.Since(began).Seconds()
 		if err != nil {
 			return 0, err

@@ -33,7 +33,7 @@ type server struct {
 	exec    *execution.Executor
 	intake  *intake.Intake
 	reg     *registry.Registry
-	house   *warehouse.Warehouse
+	wh      *warehouse.Warehouse
 	project *registry.Project
 }
 
@@ -53,12 +53,12 @@ func newServer(t *testing.T, path string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: dsn, Embedded: true}, reg, zap.NewNop())
+	wh, err := warehouse.Open(clickhouse.Config{DSN: dsn, Embedded: true}, reg, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, err := range []error{house.Close(), reg.Close()} {
+		for _, err := range []error{wh.Close(), reg.Close()} {
 			if err != nil {
 				t.Error(err)
 			}
@@ -69,9 +69,9 @@ func newServer(t *testing.T, path string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, places := warehouse.Only(house), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10})
+	shards, places := warehouse.Only(wh), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10})
 	taking := &intake.Intake{Registry: reg, Shards: shards, Places: places, Cache: results, Logger: zap.NewNop()}
-	return &server{t: t, reg: reg, house: house, intake: taking, exec: &execution.Executor{
+	return &server{t: t, reg: reg, wh: wh, intake: taking, exec: &execution.Executor{
 		Compiler: &execution.Compiler{Shards: shards, Registry: reg}, Settings: execution.Settings{QueryFresh: time.Minute},
 		Cache: results, Places: places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Names: new(execution.Sightings), Limits: execution.NewLimiter(rate),
 		Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
@@ -141,7 +141,7 @@ func TestValuesOfALateImport(t *testing.T) {
 	began := s.options()
 	began.LearnTypes = false
 	s.deliver(`"text"`)
-	if report, err := s.house.Import(t.Context(), s.exec.Places, began, ingesttest.Lines(event("5"))); err != nil || report.Bad > 0 {
+	if report, err := s.wh.Import(t.Context(), s.exec.Places, began, ingesttest.Lines(event("5"))); err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}
 	if rows, sql, err := s.ask(); err != nil || !slices.Equal(rows, []string{"5", "text"}) {

@@ -30,7 +30,7 @@ func (s *server) deliverUntyped(value string) ingest.Report {
 	r.Arrived = time.Now()
 	options := s.options()
 	options.Values = nil
-	report, err := s.house.Deliver(s.t.Context(), options, []record.Record{r})
+	report, err := s.wh.Deliver(s.t.Context(), options, []record.Record{r})
 	if err != nil || report.Bad > 0 {
 		s.t.Fatal(err, report.BadLines)
 	}
@@ -52,7 +52,7 @@ func (s *server) deliverUnnoted(value string) {
 // prober probes the projects of a server when it is told to.
 func (s *server) prober() *values.Prober {
 	p := values.New(values.Config{
-		Registry: s.reg, Shards: warehouse.Only(s.house), Places: s.exec.Places, Logger: zap.NewNop(),
+		Registry: s.reg, Shards: warehouse.Only(s.wh), Places: s.exec.Places, Logger: zap.NewNop(),
 		Options: s.intake.Options,
 	})
 	s.t.Cleanup(func() {
@@ -74,7 +74,7 @@ func (s *server) probe() {
 func (s *server) beginProbe() (end func()) {
 	s.t.Helper()
 	var number int64
-	err := s.house.BeginNotes(s.t.Context(), s.options(), func(ctx context.Context) (err error) {
+	err := s.wh.BeginNotes(s.t.Context(), s.options(), func(ctx context.Context) (err error) {
 		number, err = s.reg.BeginValuesProbe(ctx, s.project.ID)
 		return err
 	})
@@ -83,7 +83,7 @@ func (s *server) beginProbe() (end func()) {
 	}
 	return func() {
 		s.t.Helper()
-		stored, err := s.house.StoredValues(s.t.Context(), s.exec.Places, s.project.ID)
+		stored, err := s.wh.StoredValues(s.t.Context(), s.exec.Places, s.project.ID)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -211,10 +211,10 @@ func TestPropertyNamesOfProbes(t *testing.T) {
 	}
 	options := s.options()
 	options.Values = nil
-	if _, err := s.house.Deliver(t.Context(), options, []record.Record{r}); err != nil {
+	if _, err := s.wh.Deliver(t.Context(), options, []record.Record{r}); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := s.house.StoredValues(t.Context(), s.exec.Places, s.project.ID)
+	stored, err := s.wh.StoredValues(t.Context(), s.exec.Places, s.project.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,8 +136,8 @@ func TestKnownValues(t *testing.T) {
 // storedValues are the kinds of values that are found in the tables.
 func storedValues(t *testing.T, project int64, known []ingest.LearnedProperty) schema.PropertyValues {
 	t.Helper()
-	house := warehouse.With(clickhousetest.Open(t, clickhouse.Config{DSN: dsn}), schema.NativeLayout())
-	stored, err := house.StoredValues(t.Context(), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1}), project)
+	wh := warehouse.With(clickhousetest.Open(t, clickhouse.Config{DSN: dsn}), schema.NativeLayout())
+	stored, err := wh.StoredValues(t.Context(), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1}), project)
 	if err != nil {
 		t.Fatal(err)
 	}

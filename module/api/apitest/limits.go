@@ -37,7 +37,7 @@ func (w *World) Spend(now time.Time) error {
 func (w *World) Count(key *registry.Key, q *execution.Query, now time.Time) error {
 	free := *w.Executor
 	free.Places = admission.New(PlacesFor(1)) // whatever else runs
-	place, err := free.Computation(&execution.Caller{Key: key, Project: w.Project}, q).Admit(context.Background(), admission.Awaited, now)
+	place, err := free.NewComputation(&execution.Caller{Key: key, Project: w.Project}, q).Admit(context.Background(), admission.Awaited, now)
 	if err == nil {
 		place.Leave()
 	}

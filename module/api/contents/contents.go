@@ -1,5 +1,5 @@
 // Package contents lists what the data of a project contains: events, their properties, and the values of these. Each list is computed by a query of the
-// caller, and may be up to MaxAge old unless its function says otherwise. The functions return the caller's quotas, even with an error.
+// caller, and may be up to maxAge old unless its function says otherwise. The functions return the caller's quotas, even with an error.
 package contents
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// MaxAge is the maximum age of a list.
-const MaxAge = 5 * time.Minute
+// maxAge is the maximum age of a list.
+const maxAge = 5 * time.Minute
 
 // Event is an event with the times at which it was first and last seen.
 type Event struct {
@@ -79,7 +79,7 @@ func PropertiesByEvent(ctx context.Context, e *execution.Executor, c *api.Caller
 
 // Rows runs a query. For each row, it decodes the values into the pointers and then calls each.
 func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
-	got, err := result.Ask(ctx, e, c, q, MaxAge)
+	got, err := result.Ask(ctx, e, c, q, maxAge)
 	if err != nil {
 		return got.Quotas, err
 	}

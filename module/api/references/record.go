@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// MaxShown is the most references in a record.
-const MaxShown = 50
+// maxShown is the most references in a record.
+const maxShown = 50
 
 // Record is a reference in JSON. Its name, URL, time and author are null for a key that may not read the object.
 type Record struct {
@@ -22,9 +22,9 @@ type Record struct {
 	Versions  []int      `json:"versions,omitempty"` // of an endpoint
 }
 
-// Records returns the first MaxShown references as the caller may see them.
+// Records returns the first maxShown references as the caller may see them.
 func Records(c *api.Caller, list []Reference) []Record {
-	out := make([]Record, min(len(list), MaxShown))
+	out := make([]Record, min(len(list), maxShown))
 	for i := range out {
 		out[i] = recordOf(c, &list[i])
 	}

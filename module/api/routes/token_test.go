@@ -331,7 +331,7 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *api.Token) error {
-		x := w.Computation(&execution.Caller{Key: &token.Key, Share: token.Share, Project: w.Project}, new(execution.Query))
+		x := w.NewComputation(&execution.Caller{Key: &token.Key, Share: token.Share, Project: w.Project}, new(execution.Query))
 		place, err := x.Admit(t.Context(), admission.Awaited, apitest.Began)
 		if err == nil {
 			place.Leave()

@@ -43,8 +43,8 @@ type Codes struct {
 	looking chan struct{} // holds one token: wrong codes cause only one read of the store at a time
 }
 
-// NewCodes returns the codes in a store.
-func NewCodes(store Store) *Codes {
+// newCodes returns the codes in a store.
+func newCodes(store Store) *Codes {
 	return &Codes{store: store, holder: rand.Text(), looking: make(chan struct{}, 1)}
 }
 

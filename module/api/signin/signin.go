@@ -27,7 +27,7 @@ type State struct {
 }
 
 // NewState returns the state with the codes in a store.
-func NewState(store Store) *State { return &State{Codes: NewCodes(store)} }
+func NewState(store Store) *State { return &State{Codes: newCodes(store)} }
 
 // SignIn exchanges codes for keys.
 type SignIn struct {

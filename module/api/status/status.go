@@ -85,8 +85,8 @@ type hosts struct {
 	Reachable int `json:"reachable"`
 }
 
-func hostsOf(house *warehouse.Warehouse) *hosts {
-	all := house.Hosts()
+func hostsOf(wh *warehouse.Warehouse) *hosts {
+	all := wh.Hosts()
 	if len(all) == 1 {
 		return nil
 	}
@@ -106,7 +106,7 @@ type answers struct {
 	HitRatio *float64 `json:"hit_ratio"`
 }
 
-// events says for how many days the project stores events, null for ever, and the time of the earliest event shown now, null for no limit.
+// events says for how many days the project stores events, null forever, and the time of the earliest event shown now, null for no limit.
 type events struct {
 	RetentionDays *int       `json:"retention_days"`
 	From          *time.Time `json:"from"`
@@ -149,10 +149,10 @@ func (s *Status) get(ctx context.Context, c *api.Caller, _ *api.Input) (*api.Res
 	}
 	health := s.Health(ctx)
 	found.Registry.Reachable = health.Registry
-	house := s.Executor.Shards.Of(c.Project.ID)
-	reachable := health.ClickHouse && (!s.Executor.Shards.Several() || house.Reachable())
+	wh := s.Executor.Shards.Of(c.Project.ID)
+	reachable := health.ClickHouse && (!s.Executor.Shards.Several() || wh.Reachable())
 	found.ClickHouse = database{
-		part: part{reachable}, Kind: "server", Version: api.OrNull(house.ServerVersion()), CheckedAt: health.At.UTC(), Hosts: hostsOf(house),
+		part: part{reachable}, Kind: "server", Version: api.OrNull(wh.ServerVersion()), CheckedAt: health.At.UTC(), Hosts: hostsOf(wh),
 	}
 	if s.Embedded {
 		found.ClickHouse.Kind = "embedded"

@@ -40,15 +40,15 @@ func OpenOn(tb testing.TB, store registry.Store, config clickhouse.Config) (*reg
 		tb.Fatal(err)
 	}
 	closeLater(tb, reg.Close)
-	house, err := warehouse.Open(config, reg, zap.NewNop())
+	wh, err := warehouse.Open(config, reg, zap.NewNop())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	closeLater(tb, house.Close)
-	if _, err := house.Prepare(tb.Context()); err != nil {
+	closeLater(tb, wh.Close)
+	if _, err := wh.Prepare(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	return reg, house
+	return reg, wh
 }
 
 func closeLater(tb testing.TB, closeIt func() error) {
@@ -67,9 +67,9 @@ func Nowhere(tb testing.TB, layout *schema.Layout) *warehouse.Warehouse {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	house := warehouse.With(client, layout)
-	closeLater(tb, house.Close)
-	return house
+	wh := warehouse.With(client, layout)
+	closeLater(tb, wh.Close)
+	return wh
 }
 
 // Projects creates projects in an empty registry until the last of them has a number that no other test with the same counter uses, so that tests share an

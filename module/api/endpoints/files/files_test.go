@@ -26,7 +26,7 @@ func TestBusyProject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house := warehousetest.Nowhere(t, schema.NativeLayout())
+	wh := warehousetest.Nowhere(t, schema.NativeLayout())
 	var sources []endpointfile.Source
 	for n := range 20 {
 		sources = append(sources, endpointfile.Source{Path: fmt.Sprintf("%d.yaml", n), Text: fmt.Sprintf("name: e%d\nquery: select %d as n\n", n, n)})
@@ -38,7 +38,7 @@ func TestBusyProject(t *testing.T) {
 	for name, queue := range map[string]int{"no place becomes free": 10, "the queue is full": 0} {
 		t.Run(name, func(t *testing.T) {
 			exec := &execution.Executor{
-				Compiler: &execution.Compiler{Shards: warehouse.Only(house), Registry: reg},
+				Compiler: &execution.Compiler{Shards: warehouse.Only(wh), Registry: reg},
 				Places:   admission.New(admission.Limits{Places: 2, Project: 1, Queue: queue}), Limits: execution.NewLimiter(registry.Rate{}),
 			}
 			exec.Limits.Wait = 50 * time.Millisecond

@@ -33,7 +33,7 @@ type Publisher struct {
 
 // Check checks a query that a caller publishes, which counts as one of the caller's queries. It returns the quotas that it was charged to or refused by.
 func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw json.RawMessage) (*Query, execution.Quotas, error) {
-	x := exec.Computation(&c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
+	x := exec.NewComputation(&c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
 	p := &Publisher{
 		exec: exec, snap: c.Snapshot, project: c.Project, compiles: exec.CompilesOf(&c.Caller),
 		admit: func(ctx context.Context) (*admission.Place, error) {
