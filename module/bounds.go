@@ -3,8 +3,10 @@ package module
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,8 +173,8 @@ func (a *App) Validate() error {
 			check("clickhouse cluster:", errors.New("the embedded engine has no cluster; set clickhouse to a server"))
 		}
 	}
-	for name, dsn := range a.Shards {
-		what := "clickhouse shard " + name + ":"
+	for _, name := range slices.Sorted(maps.Keys(a.Shards)) {
+		dsn, what := a.Shards[name], "clickhouse shard "+name+":"
 		check(what, CheckShardName(name))
 		check(what, CheckClickHouseDSN(dsn))
 		if a.ClickHouse == "" {
