@@ -175,7 +175,7 @@ func parsePeers(d *caddyfile.Dispenser, app *module.App) error {
 		"advertise": value(d, &app.Peers.Advertise, unlessPlaceholder(module.CheckPeersAdvertise)),
 	})
 	if err == nil && app.Peers.Listen == "" {
-		err = d.Err("peers needs an address to listen at, such as listen :9443")
+		err = d.Err("peers needs an address to listen on, such as listen :9443")
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func TestImportIntoForeignTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ingest.BadLine{{Line: 31, Reason: "ClickHouse refuses its data (violated_constraint)"}, {Line: 78, Reason: "ClickHouse refuses its data (violated_constraint)"}}
+	want := []ingest.BadLine{{Line: 31, Reason: "ClickHouse rejected the row's data (violated_constraint)"}, {Line: 78, Reason: "ClickHouse rejected the row's data (violated_constraint)"}}
 	if diff := cmp.Diff(want, report.BadLines); diff != "" {
 		t.Errorf("bad lines (-want +got):\n%s", diff)
 	}

@@ -616,7 +616,7 @@ func TestDeliverPoison(t *testing.T) {
 		{"event":"poison","distinct_id":"x","properties":{"$set":{"n":1}}}
 		{"event":"b","distinct_id":"x","properties":{"$set":{"n":2}}}
 		{"event":"c","distinct_id":"y"}`)
-	want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse refuses its data (incorrect_data)"}}
+	want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse rejected the row's data (incorrect_data)"}}
 	for _, breaks := range []bool{false, true} {
 		options := ingest.Options{Project: project(), Now: now}
 		saves, failed := 0, errors.New("the process ends")
@@ -709,7 +709,7 @@ func TestDeliverRefusedElsewhere(t *testing.T) {
 	deliver(t, server(), options, records[2:])
 	for range 2 { // it may be killed again before it has set the event aside
 		report := deliver(t, server(), options, records[:2])
-		want := []ingest.BadLine{{Line: 1, Reason: "ClickHouse refuses its data (incorrect_data)"}}
+		want := []ingest.BadLine{{Line: 1, Reason: "ClickHouse rejected the row's data (incorrect_data)"}}
 		if diff := gocmp.Diff(want, report.BadLines); diff != "" || report.Duplicates != 1 {
 			t.Errorf("%d duplicates, bad lines (-want +got):\n%s", report.Duplicates, diff)
 		}
@@ -832,7 +832,7 @@ func TestDeliverTogether(t *testing.T) {
 			continue
 		}
 		check(id, n, `["$identify"]`, `["a"]`)
-		want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse refuses its data (violated_constraint)"}}
+		want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse rejected the row's data (violated_constraint)"}}
 		if diff := gocmp.Diff(want, reports[n].BadLines); diff != "" {
 			t.Errorf("bad lines (-want +got):\n%s", diff)
 		}

@@ -113,7 +113,7 @@ const maxGroupType = 400
 
 func checkGroupType(name string) error {
 	if utf8.RuneCountInString(name) > maxGroupType {
-		return fmt.Errorf("the name of a group type has at most %d characters", maxGroupType)
+		return fmt.Errorf("a group type's name can have at most %d characters", maxGroupType)
 	}
 	return nil
 }

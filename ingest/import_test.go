@@ -601,7 +601,7 @@ func TestImportAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ingest.BadLine{{Line: 1, Reason: "its created_at 2026-11-22T12:00:00Z lies in the future by more than a day"}}
+	want := []ingest.BadLine{{Line: 1, Reason: "its created_at 2026-11-22T12:00:00Z is more than a day in the future"}}
 	if diff := cmp.Diff(want, report.BadLines); diff != "" || report.Persons != 1 || report.Events != 3 {
 		t.Errorf("%d persons, %d events, bad lines (-want +got):\n%s", report.Persons, report.Events, diff)
 	}

@@ -319,7 +319,7 @@ func (s *session) apply(ctx context.Context, records []record.Record, given []*e
 
 func (s *session) person(ctx context.Context, r *record.Record) error {
 	if !r.CreatedAt.Before(physical.CreatedBefore(s.options.Now)) {
-		s.bad(r.Line, fmt.Errorf("its created_at %s lies in the future by more than a day", r.CreatedAt.Format(time.RFC3339)))
+		s.bad(r.Line, fmt.Errorf("its created_at %s is more than a day in the future", r.CreatedAt.Format(time.RFC3339)))
 		return nil
 	}
 	if err := s.people.describe(ctx, r); err != nil {

@@ -169,7 +169,7 @@ func (s *session) insert(ctx context.Context, b block) error {
 		return fmt.Errorf("writing %s: %w", b.table, err)
 	case !refused.ByData():
 		if refused.Kind == clickhouse.UserError { // its message may quote the data, and Caddy logs what its admin API answers
-			return fmt.Errorf("writing %s: ClickHouse refuses the data: code %d, %s", b.table, refused.Code, refused.Name)
+			return fmt.Errorf("writing %s: ClickHouse rejected the data: code %d, %s", b.table, refused.Code, refused.Name)
 		}
 		return fmt.Errorf("writing %s: %w", b.table, err)
 	case len(b.rows) == 1:
@@ -191,7 +191,7 @@ func (b block) part(from, to int) block {
 
 // refuse reports a row that ClickHouse refuses.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
-	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
+	err := fmt.Errorf("ClickHouse rejected the row's data (%s)", reason.Name)
 	s.people.refused = s.people.refused || table == physical.Persons
 	if table == physical.Events && (r.line == 0 || s.options.Captured) {
 		s.refusals.add(r.key, err.Error())

@@ -40,7 +40,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 func enterAdmin(ctx context.Context, long bool) (s *admin.Server, leave func(), err error) {
 	app, err := activeApp()
 	if err != nil {
-		return nil, nil, caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
+		return nil, nil, caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics app: %w", err)}
 	}
 	rt, err := app.wait(ctx)
 	switch {

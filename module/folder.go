@@ -53,7 +53,7 @@ func (a *App) startEngine(ctx context.Context, key string, folder *datafolder.Fo
 			return nil, nil, err
 		}
 		if other, running := engines.Load(a.engineDir()); running && other != path {
-			return nil, nil, fmt.Errorf("engine_library can't be changed by a reload: the running engine, from %s, has the data folder. Restart the server", other)
+			return nil, nil, fmt.Errorf("engine_library can't be changed by a reload: the running engine, from %s, is still using the data folder. Restart the server", other)
 		}
 		err = folder.CheckEngine(path, library, func() (string, error) {
 			return embedded.LibraryVersion(ctx, embedded.Config{Library: path}, zap.NewNop())

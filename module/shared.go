@@ -61,7 +61,7 @@ func (a *App) joinLog() error {
 	return nil
 }
 
-var errClosed = errors.New("it is closed")
+var errClosed = errors.New("the config is being replaced; try again")
 
 // lease returns the value under key, which open makes if there is none, and a function that gives the share back.
 func lease[T any](key string, open func() (T, func() error, error)) (T, func() error, error) {

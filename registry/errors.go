@@ -12,7 +12,7 @@ var (
 	// ErrRevoked says that a key was revoked, and so can't be rolled.
 	ErrRevoked = errors.New("the key is revoked")
 	// ErrHeld says that another caller has a lock.
-	ErrHeld = errors.New("it is held by another")
+	ErrHeld = errors.New("another caller holds the lock")
 	// ErrClosed says that the registry was closed.
 	ErrClosed = errors.New("the registry is closed")
 	// ErrUnavailable says that the store can't be reached now, or takes no writes now. Nothing was changed.

@@ -44,7 +44,7 @@ func (g *target) Deliver(_ context.Context, project int64, records []record.Reco
 	}
 	for _, r := range records {
 		if r.Event == "bad" || r.Event == "worse" || r.Event == "worst" {
-			report.BadLines = append(report.BadLines, ingest.BadLine{Line: r.Line, Reason: "ClickHouse refuses its data"})
+			report.BadLines = append(report.BadLines, ingest.BadLine{Line: r.Line, Reason: "ClickHouse rejected the row's data"})
 			continue
 		}
 		if g.got == nil {
@@ -193,7 +193,7 @@ func TestSetsAside(t *testing.T) {
 		all.Write(raw)
 	}
 	for part, times := range map[string]int{
-		`"bad"`: 1, `"worse"`: 1, `"worst"`: 1, `"lost"`: 1, `"too"`: 1, "no JSON": 1, "ClickHouse refuses its data": 2, "there is no project 13": 1,
+		`"bad"`: 1, `"worse"`: 1, `"worst"`: 1, `"lost"`: 1, `"too"`: 1, "no JSON": 1, "ClickHouse rejected the row's data": 2, "there is no project 13": 1,
 		`"fatal"`: 1, "a defect": 1, "delivery_test.go": 1,
 	} {
 		if got := strings.Count(all.String(), part); got != times {

@@ -246,7 +246,7 @@ func (r *Reader) openText(text *textReader, start []byte) (source, error) {
 		r.summary.Format = format
 	}
 	if len(r.options.Map) > 0 && format != CSV {
-		return nil, fmt.Errorf("columns are mapped in CSV and Parquet: the file has the format %s", format)
+		return nil, fmt.Errorf("only CSV and Parquet columns can be mapped; this file is %s", format)
 	}
 	switch format {
 	case CSV:

@@ -52,7 +52,7 @@ func TestServe(t *testing.T) {
 		want                               string
 	}{
 		{name: "an answer", method: "GET", pattern: "/analytics/keys", want: `200 application/json {"keys":[]}`},
-		{name: "a mistake", method: "GET", pattern: "/analytics/keys", query: "?project=x", want: `400 "x" is not the number of a project`},
+		{name: "a mistake", method: "GET", pattern: "/analytics/keys", query: "?project=x", want: `400 "x" is not a project id`},
 		{name: "nothing there", method: "GET", pattern: "/analytics/alerts", query: "?project=999", want: "404 project 999: not found"},
 		{name: "an unknown field", method: "POST", pattern: "/analytics/tokens/rotate", body: `{"x":1}`, want: `400 reading the request: json: unknown field "x"`},
 		{name: "a mistake before the first line", method: "POST", pattern: "/analytics/backups/list", body: `x`, want: "400 reading the request: invalid character 'x' looking for beginning of value"},

@@ -139,7 +139,7 @@ func (s *Server) listProjects(_ http.ResponseWriter, _ *http.Request) (any, erro
 func projectOf(snap *registry.Snapshot, text string) (*registry.Project, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, badRequest("%q is not the number of a project", text)
+		return nil, badRequest("%q is not a project id", text)
 	}
 	if p := snap.Project(id); p != nil {
 		return p, nil

@@ -35,9 +35,9 @@ func CheckURL(text string) error {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return errors.New("Enter a valid URL, such as https://example.com/alerts.") //nolint:staticcheck // shown to users as it is
 	case u.User != nil:
-		return errors.New("The URL must not hold a user or a password.") //nolint:staticcheck // shown to users as it is
+		return errors.New("The URL must not contain a user name or password.") //nolint:staticcheck // shown to users as it is
 	case len(text) > maxURL:
-		return fmt.Errorf("The URL takes %d bytes; the limit is %d.", len(text), maxURL) //nolint:staticcheck // shown to users as it is
+		return fmt.Errorf("The URL is %d bytes long; the limit is %d.", len(text), maxURL) //nolint:staticcheck // shown to users as it is
 	}
 	return nil
 }

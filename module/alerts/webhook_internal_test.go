@@ -40,8 +40,8 @@ func TestWebhookMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://example.com/a?b=c": "", "http://[::1]:80": "",
 		"ftp://example.com": "Enter a valid URL, such as https://example.com/alerts.", "https://": "Enter a valid URL, such as https://example.com/alerts.",
-		"example.com": "Enter a valid URL, such as https://example.com/alerts.", "https://u:p@example.com": "The URL must not hold a user or a password.",
-		"https://example.com/" + strings.Repeat("a", 2000): "The URL takes 2020 bytes; the limit is 2000.",
+		"example.com": "Enter a valid URL, such as https://example.com/alerts.", "https://u:p@example.com": "The URL must not contain a user name or password.",
+		"https://example.com/" + strings.Repeat("a", 2000): "The URL is 2020 bytes long; the limit is 2000.",
 	} {
 		if got := CheckURL(text); (got == nil) != (want == "") || got != nil && got.Error() != want {
 			t.Errorf("%.40s: %v", text, got)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -106,7 +105,7 @@ func choice(cmd *cobra.Command, flag string, among ...string) (string, error) {
 	given := text(cmd, flag)
 	if !slices.Contains(among, given) {
 		last := len(among) - 1
-		return "", fmt.Errorf("--%s is %s or %s, not %q", flag, strings.Join(among[:last], ", "), among[last], given)
+		return "", fmt.Errorf("--%s must be %s or %s, not %q", flag, strings.Join(among[:last], ", "), among[last], given)
 	}
 	return given, nil
 }
@@ -166,12 +165,4 @@ func refusal(address string, err error) error {
 		}
 	}
 	return fmt.Errorf("asking the server at %s (--address names another one): %w", address, err)
-}
-
-// counted is a number with the word for so many.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

@@ -61,8 +61,8 @@ func TestPropertyChoices(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no such type", []string{"--as", "Nope"}, `--as is String, Numeric, Boolean or DateTime, not "Nope"`},
-		{"nobody's property", []string{"--type", "session", "--as", "String"}, `--type is event, person or group, not "session"`},
+		{"no such type", []string{"--as", "Nope"}, `--as must be String, Numeric, Boolean or DateTime, not "Nope"`},
+		{"nobody's property", []string{"--type", "session", "--as", "String"}, `--type must be event, person or group, not "session"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

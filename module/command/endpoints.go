@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
@@ -117,9 +118,9 @@ func describe(w io.Writer, p *adminapi.FilesPlan) {
 			fmt.Fprintf(w, "      endpoint %s: %s\n", e.Name, change.Detail)
 		}
 	}
-	fmt.Fprintln(w, counted(kept, "endpoint matches its file", "endpoints match their files"))
+	fmt.Fprintln(w, english.Plural(kept, "endpoint matches its file", "endpoints match their files"))
 	if len(p.Unmanaged) > 0 {
-		fmt.Fprintf(w, "%s: %s\n", counted(len(p.Unmanaged), "endpoint has no file and stays", "endpoints have no file and stay"), strings.Join(p.Unmanaged, ", "))
+		fmt.Fprintf(w, "%s: %s\n", english.Plural(len(p.Unmanaged), "endpoint has no file and stays", "endpoints have no file and stay"), strings.Join(p.Unmanaged, ", "))
 	}
 }
 
@@ -181,7 +182,7 @@ func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 		report.Unknown = append(report.Unknown, f.Path)
 	}
 	slices.Sort(report.Unknown)
-	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s to %s; %d already matched the server\n", counted(len(report.Written), "file", "files"), dir, len(report.Unchanged))
+	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s to %s; %d already matched the server\n", english.Plural(len(report.Written), "file", "files"), dir, len(report.Unchanged))
 	return report, nil
 }
 

@@ -160,7 +160,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 		fmt.Fprintf(stderr, "line %d: %s\n", bad.Line, bad.Reason)
 	}
 	if more := report.Bad - len(report.BadLines); more > 0 {
-		fmt.Fprintf(stderr, "and %d more bad lines\n", more)
+		fmt.Fprintf(stderr, "and %s\n", english.Plural(more, "more bad line", ""))
 	}
 	for _, field := range report.Unknown {
 		fmt.Fprintf(stderr, "%s: %s%s\n", field.Name, english.Plural(field.Lines, "line", ""), meant(field.Meant))
@@ -178,22 +178,23 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	if report.DryRun {
 		did = "would import"
 	}
-	fmt.Fprintf(stderr, "%s %s (%d already existed), %s and %s from %s\n", did, counted(report.Events, "event", "events"), report.Duplicates,
-		counted(report.Persons, "person", "persons"), counted(report.Groups, "group", "groups"), report.File)
+	fmt.Fprintf(stderr, "%s %s (%d already existed), %s and %s from %s\n", did, english.Plural(report.Events, "event", "events"), report.Duplicates,
+		english.Plural(report.Persons, "person", "people"), english.Plural(report.Groups, "group", "groups"), report.File)
 	if report.DryRun {
 		tellRehearsal(stderr, report)
 	}
 	if report.Skipped > 0 {
-		fmt.Fprintf(stderr, "%d persons were left out: the export says that they are deleted\n", report.Skipped)
+		fmt.Fprintf(stderr, "left out %s that the export marks as deleted\n", english.Plural(report.Skipped, "person", "people"))
 	}
 	if report.Cohorts > 0 && !report.DryRun {
-		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
+		fmt.Fprintf(stderr, "added %s to cohorts\n", english.Plural(report.Members, "person", "people"))
 	}
 	if report.TooOld > 0 {
-		fmt.Fprintf(stderr, "%d events were left out, because the project keeps no events as old as these\n", report.TooOld)
+		fmt.Fprintf(stderr, "left out %s older than the project keeps\n", english.Plural(report.TooOld, "event", ""))
 	}
 	if report.LeftOut > 0 {
-		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, record.MaxNames)
+		fmt.Fprintf(stderr, "left out %s, the first in line %d: a person or group can have %d\n",
+			english.Plural(report.LeftOut, "property", "properties"), report.LeftOutAt, record.MaxNames)
 	}
 	if report.Untyped {
 		fmt.Fprintf(stderr, "the project has types for %d properties, which is the most it can have: others read as text\n", registry.MaxProperties)
@@ -202,7 +203,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 
 // tellRehearsal reports the outcome of a dry run.
 func tellRehearsal(stderr io.Writer, report *adminapi.Import) {
-	fmt.Fprintf(stderr, "nothing was written; the format is %s; %s would be new\n", report.Format, counted(report.People, "person", "people"))
+	fmt.Fprintf(stderr, "nothing was written; the format is %s; %s would be new\n", report.Format, english.Plural(report.People, "person", "people"))
 	if report.First != nil {
 		fmt.Fprintf(stderr, "events from %s to %s\n", report.First.Format(time.RFC3339), report.Last.Format(time.RFC3339))
 	}

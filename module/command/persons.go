@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
-	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/internal/pause"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
 func personCommand() *cobra.Command {
@@ -49,7 +50,7 @@ func runDeletePersons(cmd *cobra.Command, args []string) (any, error) {
 			eraseAt = *d.EraseAt
 		}
 	}
-	people, gone := counted(len(persons), "person", "people"), counted(int(events), "event", "events")
+	people, gone := english.Plural(len(persons), "person", "people"), english.Plural(int(events), "event", "events")
 	what := "deleted " + people
 	switch {
 	case flag(cmd, "keep-person"):

@@ -89,11 +89,11 @@ func projectOf(cmd *cobra.Command, args []string) (int64, error) {
 		return given, nil
 	}
 	if len(args) == 0 || given != 0 {
-		return 0, errors.New("name the project by its number, once")
+		return 0, errors.New("give the project's id once")
 	}
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
-		return 0, fmt.Errorf("%q is not the number of a project", args[0])
+		return 0, fmt.Errorf("%q is not a project id", args[0])
 	}
 	return id, nil
 }

@@ -112,7 +112,7 @@ func TestCommandsFail(t *testing.T) {
 		{"unknown key", "not found", []string{"key", "revoke", "nosuchkey"}},
 		{"unknown alert", "Error: alert nosuch of project", []string{"alert", "check", "--project", fmt.Sprint(c.Project), "nosuch"}},
 		{"unknown cohort", "Error: cohort 999999 of project", []string{"cohort", "delete", "--project", fmt.Sprint(c.Project), "999999"}},
-		{"bad type", `Error: --as is String, Numeric, Boolean or DateTime, not "Money"`, []string{"property", "set", "--project", fmt.Sprint(c.Project), "--name", "n", "--as", "Money"}},
+		{"bad type", `Error: --as must be String, Numeric, Boolean or DateTime, not "Money"`, []string{"property", "set", "--project", fmt.Sprint(c.Project), "--name", "n", "--as", "Money"}},
 		{"no subcommand", "needs one of its subcommands", []string{"key"}},
 	}
 	for _, tt := range tests {
