@@ -38,7 +38,7 @@ func (r *Result) AppendForm(dst []byte) (head, rows []byte) {
 	return dst, r.data
 }
 
-var errResultForm = errors.New("this is not a result in a form that can be read")
+var errResultForm = errors.New("malformed result")
 
 // maxColumns is the maximum number of columns of a result that ReadResult accepts.
 const maxColumns = 1 << 16

@@ -145,7 +145,7 @@ func (s *session) beginValues(ctx context.Context, p *projectState) error {
 	}
 	empty, err := s.store.empty(ctx)
 	if err != nil {
-		return fmt.Errorf("looking whether the project has anything: %w", err)
+		return fmt.Errorf("checking whether the project has data: %w", err)
 	}
 	if !empty {
 		p.old = true

@@ -33,7 +33,7 @@ func (a *App) loadBuckets(ctx context.Context, c *cache.Cache, shards *warehouse
 	case err != nil:
 		a.logger.Warn("the saved buckets cannot be read; they are computed when they are asked for", zap.String("file", file.Path), zap.Error(err))
 	case queries > 0:
-		a.logger.Info("the buckets of time from before are used again", zap.Int("queries", queries))
+		a.logger.Info("reusing the saved buckets", zap.Int("queries", queries))
 	}
 	return func() {
 		if !caddy.Exiting() { // another config continues, and may write

@@ -291,20 +291,20 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("the request can't be read")
 	}
 	if asked.Key != "" && asked.Source != rt.Source { // a page stays what it was when its first page was given out
-		return peers.Declined("the results here are of another source")
+		return peers.Declined("this node's results come from different data")
 	}
 	release, ok := rt.Retain()
 	if !ok {
-		return peers.Declined("the server ends")
+		return peers.Declined("the server is shutting down")
 	}
 	defer release()
 	if !later.to(ctx, asked.Revision) {
-		return peers.Declined("the registry is older here")
+		return peers.Declined("this node's registry is behind")
 	}
 	snap := rt.registry.Snapshot()
 	c, err := rt.tokens.ForPeer(snap, asked, start)
 	if err != nil {
-		return peers.Declined("nobody may ask this")
+		return peers.Declined("the key or token is not valid here")
 	}
 	c.RequestID = asked.Nonce
 	switch {

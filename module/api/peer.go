@@ -10,7 +10,7 @@ import (
 )
 
 // errPeerCaller refuses a key that does not exist or is revoked or expired, and a token that exceeds its key.
-var errPeerCaller = errors.New("nobody may ask this")
+var errPeerCaller = errors.New("the key or token is not valid here")
 
 // ForPeer returns the caller on whose behalf another server asks. It does not take the other server's word for what the caller may do: it looks that up in
 // this server's registry.

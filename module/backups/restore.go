@@ -239,7 +239,7 @@ func (r *restore) check(ctx context.Context) error {
 		return err
 	}
 	if _, err := r.Shards.Main().Prepare(ctx); err != nil { // also creates the tables of a new ClickHouse server
-		return fmt.Errorf("looking at the tables: %w", err)
+		return fmt.Errorf("inspecting the tables: %w", err)
 	}
 	if r.tables, err = r.Shards.Main().StoredTables(ctx); err != nil {
 		return fmt.Errorf("listing the tables: %w", err)

@@ -207,7 +207,7 @@ func holdsData(folder string) (bool, error) {
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
 			return true, nil
 		} else if !errors.Is(err, os.ErrNotExist) {
-			return false, fmt.Errorf("looking at the data folder: %w", err)
+			return false, fmt.Errorf("inspecting the data folder: %w", err)
 		}
 	}
 	return false, nil

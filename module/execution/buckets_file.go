@@ -37,7 +37,7 @@ func (f BucketsFile) Save(ctx context.Context, c *cache.Cache, shards *warehouse
 	for name, w := range shards.ByName() {
 		versions, ok, err := w.Versions(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("asking how far the tables are: %w", err)
+			return 0, fmt.Errorf("reading the versions of the tables: %w", err)
 		}
 		if !ok {
 			return 0, nil

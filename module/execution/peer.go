@@ -98,7 +98,7 @@ type PeerToken struct {
 }
 
 // errPeerRequest refuses data that is not a request.
-var errPeerRequest = errors.New("this is not a request in a form that can be read")
+var errPeerRequest = errors.New("malformed request")
 
 // ReadPeerRequest reads a request.
 func ReadPeerRequest(data []byte) (*PeerRequest, error) {
@@ -329,7 +329,7 @@ func (e *Executor) ForPeer(ctx context.Context, c *Caller, q *Query, f *Freshnes
 	if asked.Fresh < f.Fresh {
 		policy.Lasting = nil
 	}
-	x := e.Computation(c, q)
+	x := e.NewComputation(c, q)
 	x.local = true
 	if asked.Background {
 		x.patience = runPatience

@@ -141,7 +141,7 @@ type peerResult struct {
 
 func (a *peerResult) page() bool { return a.head.Page != nil }
 
-var errPeerResult = errors.New("this is not a result in a form that can be read, or not the one that was asked for")
+var errPeerResult = errors.New("malformed result, or not the one that was asked for")
 
 // readPeerResult reads a result. It refuses one of another project, key or request.
 func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {

@@ -92,7 +92,7 @@ func (w *writer) answer(a Answer) {
 	}
 }
 
-var errForm = errors.New("the answer is not in a form that can be read")
+var errForm = errors.New("malformed answer")
 
 // room bounds the total size of answers at a time.
 type room struct {

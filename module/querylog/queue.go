@@ -232,7 +232,7 @@ func (q *queue) ended(b *batch, err error) error {
 		l.written.Add(int64(b.rows()))
 	case errors.Is(err, errNoTables), answered && (refused.Refused() || refused.ByQuery() || refused.ByData()):
 		if !q.failing {
-			q.logger.Warn("the log of queries and runs can't be written; it is in memory alone, and ends with this process", clickhouse.Logged(err))
+			q.logger.Warn("the log of queries and runs can't be written; it is kept only in memory and is lost when the process exits", clickhouse.Logged(err))
 		}
 		q.offUntil, q.failing = time.Now().Add(refusedPause), true
 		l.dropped.Add(int64(len(b.queries) + len(b.runs)))

@@ -191,7 +191,7 @@ func TestShardThatRefuses(t *testing.T) {
 	for _, entry := range p.logs.All() {
 		messages = append(messages, fmt.Sprint(entry.ContextMap()["shard"], ": ", entry.Message))
 	}
-	equal(t, "the log", strings.Join(messages, "\n"), "east: the log of queries and runs can't be written; it is in memory alone, and ends with this process\n"+
+	equal(t, "the log", strings.Join(messages, "\n"), "east: the log of queries and runs can't be written; it is kept only in memory and is lost when the process exits\n"+
 		"east: the log of queries and runs is written again")
 }
 

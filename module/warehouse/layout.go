@@ -49,7 +49,7 @@ func (w *Warehouse) Prepare(ctx context.Context) (*schema.Layout, error) {
 		l, _ := f.Val.(*schema.Layout)
 		return l, f.Err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("looking at the tables: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("inspecting the tables: %w", context.Cause(ctx))
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *Warehouse) look() (*schema.Layout, error) {
 	}
 	columns, err := w.client.PhysicalColumns(ctx)
 	if err != nil {
-		return nil, w.unprepared(fmt.Errorf("looking at the tables: %w", err))
+		return nil, w.unprepared(fmt.Errorf("inspecting the tables: %w", err))
 	}
 	return schema.NewLayout(columns), nil
 }

@@ -127,11 +127,11 @@ func inspect(ctx context.Context, dsn string) (state registry.StoreState, err er
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
-		return state, fmt.Errorf("looking at the registry %s: %w", state.Name, openError(err))
+		return state, fmt.Errorf("inspecting the registry %s: %w", state.Name, openError(err))
 	}
 	defer closeConn(ctx, conn)
 	if state.Version, err = tablesVersion(ctx, conn); err != nil {
-		return state, fmt.Errorf("looking at the registry %s: %w", state.Name, openError(err))
+		return state, fmt.Errorf("inspecting the registry %s: %w", state.Name, openError(err))
 	}
 	if 0 < state.Version && state.Version < version {
 		state.Upgrade = fmt.Sprintf("the registry's tables in %s are brought from version %d to %d in one transaction; no copy of them is kept: back up the database first",

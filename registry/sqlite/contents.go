@@ -91,7 +91,7 @@ func (s *Store) Fill(ctx context.Context, c *registry.Contents) error {
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	var used bool
 	if err := tx.QueryRowContext(ctx, `SELECT (SELECT revision FROM registry) > 0 OR EXISTS (SELECT 1 FROM records) OR EXISTS (SELECT 1 FROM entries)`).Scan(&used); err != nil {
-		return fmt.Errorf("looking at the registry to fill: %w", err)
+		return fmt.Errorf("inspecting the registry to fill: %w", err)
 	}
 	for _, err := range s.allKept(ctx) {
 		if err != nil {

@@ -19,14 +19,14 @@ func inspect(ctx context.Context, path string) (registry.StoreState, error) {
 		return state, nil
 	}
 	if err != nil {
-		return state, fmt.Errorf("looking at the registry: %w", err)
+		return state, fmt.Errorf("inspecting the registry: %w", err)
 	}
 	if info.Size() == 0 {
 		return state, nil
 	}
 	found, err := versionOf(ctx, path)
 	if err != nil {
-		return state, fmt.Errorf("looking at the registry %s: %w", path, err)
+		return state, fmt.Errorf("inspecting the registry %s: %w", path, err)
 	}
 	state.Version = int(found)
 	if 0 < found && found < version {
