@@ -107,7 +107,7 @@ func (c *Client) mutate(ctx context.Context, table string, params []Param, sql, 
 }
 
 func errUnfinished(cause error) *Error {
-	return &Error{Kind: Unavailable, Code: unfinished, Name: "unfinished", Message: "a replica of ClickHouse is away, or is not done yet", cause: cause}
+	return &Error{Kind: Unavailable, Code: unfinished, Name: "unfinished", Message: "a replica of ClickHouse is unavailable, or is not done yet", cause: cause}
 }
 
 // remember records that a statement is unfinished. If there are too many, it forgets the others: sending a statement again does no harm.

@@ -54,7 +54,7 @@ type Console struct {
 
 // New reads a console from the folder that it was built into: index.html, which is the page, and the folder console with the files that it refers
 // to. For a file x there may be x.br and x.gz, which hold it compressed. The name of each file but the page's must change with its contents, because
-// browsers keep it for ever. A folder without index.html is a console that was not built.
+// browsers keep it forever. A folder without index.html is a console that was not built.
 func New(dist fs.FS) (*Console, error) {
 	c := &Console{files: map[string]*file{}}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -159,7 +159,7 @@ func TestGatheringFails(t *testing.T) {
 		if err := g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: "alone"}}}); !errors.Is(err, ran.err) {
 			t.Errorf("a block that is too large: %v", err)
 		}
-		ran.err = errors.New("ClickHouse is away")
+		ran.err = errors.New("ClickHouse is unavailable")
 		if errs := both(ctx, ctx); errs != [2]error{ran.err, ran.err} {
 			t.Errorf("away: %v", errs)
 		}

@@ -45,7 +45,7 @@ func TestGroupTypesAreKeptFirst(t *testing.T) {
 	}
 	deliver(t, other, options, captured(t, event("team", `{"team":"t"}`)))
 
-	broken, otherDown = errors.New("the registry is away"), errors.New("something is written by an index that is not kept")
+	broken, otherDown = errors.New("the registry is unavailable"), errors.New("something is written by an index that is not kept")
 	third := event("third", `{"third":"3","":"none","`+strings.Repeat("é", 401)+`":"long"}`)
 	if _, err := other.Deliver(t.Context(), options, captured(t, third)); !errors.Is(err, broken) {
 		t.Fatalf("a delivery that can't keep a group type: %v", err)

@@ -304,7 +304,7 @@ func (a *App) giveBack() error {
 	return errors.Join(errs...)
 }
 
-// wait returns the runtime once Start is done: Caddy may open a site's listener before it starts this app. While the registry is away, the error is
+// wait returns the runtime once Start is done: Caddy may open a site's listener before it starts this app. While the registry is unavailable, the error is
 // errStarting.
 func (a *App) wait(ctx context.Context) (*runtime, error) {
 	if rt := a.runtime.Load(); rt != nil {

@@ -91,7 +91,7 @@ func (a *App) validateFolders() error {
 const retryFolders = 5 * time.Second
 
 // applyFolders applies the endpoint files of the config. It plans all of them before it applies any, so that a mistake changes nothing. For folders whose
-// project does not exist yet, and while ClickHouse is away, background tasks try again until they succeed; Stop ends them.
+// project does not exist yet, and while ClickHouse is unavailable, background tasks try again until they succeed; Stop ends them.
 func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 	now := time.Now()
 	var plans []*files.Plan

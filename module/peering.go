@@ -119,7 +119,7 @@ func (a *App) openFleet(reg *registry.Registry, key, source string) (*fleet, err
 	})
 }
 
-// processIdentity is the identity of this process. It outlives configs: others know it even while the registry is away, and another identity at the
+// processIdentity is the identity of this process. It outlives configs: others know it even while the registry is unavailable, and another identity at the
 // same address shows that the process has ended.
 var processIdentity = sync.OnceValues(peers.NewIdentity)
 

@@ -498,7 +498,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// endless returns the body of a query that only ends when cancelled, with the client's id for it.
+// endless returns the body of a query that only ends when canceled, with the client's id for it.
 func endless(id, more string) string {
 	return fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "SELECT max(number %% 1000) FROM numbers(900000000000)"}, "client_query_id": %q%s}`, id, more)
 }

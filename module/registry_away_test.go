@@ -147,7 +147,7 @@ func TestReadyWithoutTheRegistry(t *testing.T) {
 	eventually.Is(t, "the registry answers again", func() bool { return n.ready(t) == all })
 }
 
-// needRegistry are the read routes that are refused while the registry is away, with the reasons.
+// needRegistry are the read routes that are refused while the registry is unavailable, with the reasons.
 var needRegistry = map[string]string{
 	"insights/activity":                          "its log is in the registry's store alone",
 	"insights/:name/activity":                    "as above",

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// retryStart is how long to wait between attempts to start while the registry is away.
+// retryStart is how long to wait between attempts to start while the registry is unavailable.
 const retryStart = time.Second
 
 // errStarting is the error that requests get until the registry answers.

@@ -222,7 +222,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNotDescribed: a query that is sent again while ClickHouse is away keeps the known types of its columns.
+// TestColumnsThatAreNotDescribed: a query that is sent again while ClickHouse is unavailable keeps the known types of its columns.
 func TestColumnsThatAreNotDescribed(t *testing.T) {
 	r := openAt(t, sqlitetest.Path(t), quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now))(t)

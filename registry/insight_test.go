@@ -283,7 +283,7 @@ func (s *bounded) Write(ctx context.Context, w *registry.Write) (uint64, error) 
 	return s.Store.Write(ctx, w)
 }
 
-// TestViewsAreBounded: keys that come and go can't make the log of views grow for ever.
+// TestViewsAreBounded: keys that come and go can't make the log of views grow forever.
 func TestViewsAreBounded(t *testing.T) {
 	store := &bounded{Store: openStore(t, sqlitetest.Path(t))}
 	r := must(registry.Open(t.Context(), store, quiet))(t)

@@ -220,14 +220,14 @@ func TestSessionsStandForTheOperator(t *testing.T) {
 	if k := f.mustCreate("session", "kept", registry.NewKey{ExpiresAt: now.Add(90 * 24 * time.Hour)}, "*"); k.Parent != "" || k.Session || k.ExpiresAt.Before(now.Add(80*24*time.Hour)) {
 		t.Errorf("a key that is made in a session is %+v", k)
 	}
-	f.mustCreate("session", "for ever", registry.NewKey{}, "query:read")
+	f.mustCreate("session", "forever", registry.NewKey{}, "query:read")
 	if err := f.create("limited", "x", registry.NewKey{}, "*"); !lacks(err) {
 		t.Errorf("a session of two scopes gives out all: %v", err)
 	}
-	if _, text, err := f.RollKey(t.Context(), f.key("for ever").ID, f.key("limited"), now); err != nil {
+	if _, text, err := f.RollKey(t.Context(), f.key("forever").ID, f.key("limited"), now); err != nil {
 		t.Errorf("rolling a key in a session: %v", err)
 	} else {
-		f.texts["for ever"] = text
+		f.texts["forever"] = text
 	}
 	if _, _, err := f.RollKey(t.Context(), f.key("kept").ID, f.key("limited"), now); !lacks(err) {
 		t.Errorf("a session of two scopes rolls a key with all: %v", err)
@@ -237,7 +237,7 @@ func TestSessionsStandForTheOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.check("signing out", "for ever", "kept")
+	f.check("signing out", "forever", "kept")
 }
 
 func TestKeysThatOneKeyMakes(t *testing.T) {

@@ -33,7 +33,7 @@ type Project struct {
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
 	// AnonymizeIPs says that events are stored without the property $ip.
 	AnonymizeIPs bool `json:"anonymize_ips,omitempty"`
-	// Retention is how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
+	// Retention is how many days events are kept; 0 forever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
 	// Epoch grows with each deletion of people or events, and when the retention changes: what ClickHouse had before may come in again.
 	Epoch int64 `json:"epoch,omitempty"`

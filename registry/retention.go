@@ -2,7 +2,7 @@ package registry
 
 import "time"
 
-// maxRetention is the most days for which events can be kept, other than for ever: a hundred years.
+// maxRetention is the most days for which events can be kept, other than forever: a hundred years.
 const maxRetention = 36_500
 
 // EventsFrom returns the earliest time of events that the project shows at a moment: the start of a day in the project's zone, as many days before today as

@@ -1,6 +1,6 @@
-// Package delivery takes captured events from the journal to ClickHouse: in order, each once, however often ClickHouse is away or the process is killed in
-// between. The journal forgets an entry only when it is in ClickHouse; one that is delivered again after a crash adds nothing, because ingestion skips events
-// that are already there. A project that is slow to deliver to holds up the others only for a moment.
+// Package delivery takes captured events from the journal to ClickHouse: in order, each once, however often ClickHouse is unavailable or the process is killed
+// in between. The journal forgets an entry only when it is in ClickHouse; one that is delivered again after a crash adds nothing, because ingestion skips
+// events that are already there. A project that is slow to deliver to holds up the others only for a moment.
 package delivery
 
 import (

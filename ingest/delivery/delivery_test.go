@@ -34,7 +34,7 @@ func (g *target) Deliver(_ context.Context, project int64, records []record.Reco
 	defer g.mu.Unlock()
 	if g.failures > 0 {
 		g.failures--
-		return report, errors.New("ClickHouse is away")
+		return report, errors.New("ClickHouse is unavailable")
 	}
 	if project == 13 {
 		return report, &delivery.RefusedError{Reason: errors.New("there is no project 13")}

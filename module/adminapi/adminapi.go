@@ -236,16 +236,16 @@ type Import struct {
 	File       string      `json:"file,omitempty"`
 	Format     string      `json:"format,omitempty"` // as detected from the file; for several files, from the first
 	DryRun     bool        `json:"dry_run,omitempty"`
-	Events     int         `json:"events"`
-	Duplicates int         `json:"duplicates"`
-	First      *time.Time  `json:"first_timestamp,omitempty"` // of the events
-	Last       *time.Time  `json:"last_timestamp,omitempty"`
-	Persons    int         `json:"persons"`
-	People     int         `json:"new_people"`
-	Merged     int         `json:"merged_people"` // existing people that were merged with others
-	Groups     int         `json:"groups"`
-	Cohorts    int         `json:"cohorts"`                       // lines
-	Members    int         `json:"members"`                       // people newly added to cohorts
+	Events     int         `json:"events"`                        // events that are in ClickHouse now, duplicates included
+	Duplicates int         `json:"duplicates"`                    // of these, events that were there before
+	First      *time.Time  `json:"first_timestamp,omitempty"`     // earliest time of the events; nil without events
+	Last       *time.Time  `json:"last_timestamp,omitempty"`      // latest time of the events
+	Persons    int         `json:"persons"`                       // records that describe a person
+	People     int         `json:"new_people"`                    // people that were not there before; in a dry run, two million at most
+	Merged     int         `json:"merged_people"`                 // people that were there and were merged into another person
+	Groups     int         `json:"groups"`                        // records that describe a group
+	Cohorts    int         `json:"cohorts"`                       // records that put people into a cohort
+	Members    int         `json:"members"`                       // people that are new in a cohort
 	TooOld     int         `json:"too_old_events,omitempty"`      // left out because the project does not keep events of their age
 	LeftOut    int         `json:"left_out_properties"`           // of people and groups that already have the maximum
 	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with a property left out
@@ -254,8 +254,8 @@ type Import struct {
 	MoreFields int         `json:"more_unknown_fields,omitempty"` // ignored fields that the list of their file leaves out
 	Columns    []string    `json:"columns_as_properties,omitempty"`
 	Skipped    int         `json:"skipped,omitempty"` // persons that the export marks as deleted
-	Bad        int         `json:"bad"`
-	BadLines   []BadLine   `json:"bad_lines"` // the first of them
+	Bad        int         `json:"bad"`               // records that were left out
+	BadLines   []BadLine   `json:"bad_lines"`         // the first of them
 	Learned    []Property  `json:"learned_properties"`
 	GroupTypes []GroupType `json:"group_types"` // all group types of the project
 	Seconds    float64     `json:"seconds"`

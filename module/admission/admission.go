@@ -245,7 +245,7 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 	return t, nil
 }
 
-// promote moves a request that somebody now waits for behind the others that are awaited.
+// promote moves a request that somebody now waits for after the others that are awaited.
 func (s *Scheduler) promote(t *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,7 +95,7 @@ func (t *Token) size() int {
 	return size
 }
 
-// isToken tells tokens from keys: a token has three parts.
+// isToken distinguishes tokens from keys: a token has three parts.
 func isToken(text string) bool {
 	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }

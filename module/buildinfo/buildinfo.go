@@ -1,4 +1,4 @@
-// Package buildinfo tells which version of this module a binary contains.
+// Package buildinfo reports which version of this module a binary contains.
 package buildinfo
 
 import "runtime/debug"

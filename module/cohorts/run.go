@@ -175,7 +175,7 @@ func (r *run) note(count int64, same bool) {
 	r.Logger.Info("a cohort was computed", append(r.fields(), zap.Int64("members", count), zap.Bool("changed", !same))...)
 }
 
-// drop deletes the members of a version that no query will read. If ClickHouse is away, they are deleted later with the old versions.
+// drop deletes the members of a version that no query will read. If ClickHouse is unavailable, they are deleted later with the old versions.
 func (r *run) drop() {
 	if err := r.Shards.Of(r.project).DropVersion(r.open, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)

@@ -63,7 +63,7 @@ func projectCommand() *cobra.Command {
 
 // projectLists adds the flags for the retention and for the settings that are lists.
 func projectLists(cmd *cobra.Command) {
-	cmd.Flags().String("retention", "", "for how many days events are kept, such as 365d; off or 0 for ever")
+	cmd.Flags().String("retention", "", "for how many days events are kept, such as 365d; off or 0 forever")
 	cmd.Flags().String("test-account-filters", "", "the property filters that leave out test accounts where a query asks for that: a JSON list, or @file; [] for none")
 	cmd.Flags().String("path-cleaning-filters", "", "the rules that clean the steps of paths where a query asks for that: a JSON list of {regex, alias}, or @file; [] for none")
 }

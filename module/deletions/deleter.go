@@ -151,7 +151,7 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 }
 
 // record records what is to be deleted. Unfinished deletions of earlier requests are returned as known and not recorded again: a client may repeat
-// its request every second while a replica of ClickHouse is away.
+// its request every second while a replica of ClickHouse is unavailable.
 func (d *Deleter) record(ctx context.Context, r *Request, persons []ingest.Gone) (known, added []*registry.Deletion, err error) {
 	open := map[string][]*registry.Deletion{} // by person
 	for _, one := range d.Registry.Snapshot().PendingDeletions(r.Project) {
@@ -214,7 +214,7 @@ func (d *Deleter) detached(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
-// check reports that ClickHouse is away, or does not let us delete rows of a project.
+// check reports that ClickHouse is unavailable, or does not let us delete rows of a project.
 func (d *Deleter) check(ctx context.Context, project int64) error {
 	wh := d.Shards.Of(project)
 	if _, err := wh.Layout(ctx); err != nil {

@@ -165,7 +165,7 @@ func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshnes
 }
 
 // Following returns a context for work that the caller waits for. If the caller has named the query, the context also ends when the query is
-// cancelled by that name, until done is called.
+// canceled by that name, until done is called.
 func (e *Executor) Following(ctx context.Context, q *Query) (following context.Context, done func()) {
 	if q.ClientID == "" {
 		return ctx, func() {}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// Runs are the queries of this process that can be asked about and cancelled by an id: those running in the background, those that ended there less
+// Runs are the queries of this process that can be asked about and canceled by an id: those running in the background, those that ended there less
 // than RunKept ago, and those that their waiting callers have named. They outlive a config.
 //
 // A cached answer takes no lock: it looks at a counter and, while background runs are in progress, at a map.
@@ -41,7 +41,7 @@ type Runs struct {
 type ledger struct {
 	byID    map[string]*Run   // background runs
 	waiting map[string][]*Run // runs whose callers wait, by the names that the callers gave
-	running int               // background runs in progress, cancelled ones included
+	running int               // background runs in progress, canceled ones included
 	ended   []*Run            // of byID, oldest first
 	held    int64             // their bytes
 	erased  time.Time         // answers computed before it may not be given out any more: see Erase
@@ -92,7 +92,7 @@ func (r *Run) size() int64 {
 }
 
 var (
-	// ErrCancelled is returned to those who wait for a query that somebody cancelled by its name.
+	// ErrCancelled is returned to those who wait for a query that somebody canceled by its name.
 	ErrCancelled = errors.New("the query was cancelled")
 	// errTooManyRuns refuses a background run of a project at its limit.
 	errTooManyRuns = errors.New("too many background runs are in progress")
@@ -147,7 +147,7 @@ type NewRun struct {
 }
 
 // Begin begins a background run. If one with the same id is in progress, that one is returned instead, as in PostHog, unless the new run forces a new
-// computation: then the other is cancelled. The error is ErrStopped or errTooManyRuns.
+// computation: then the other is canceled. The error is ErrStopped or errTooManyRuns.
 func (rs *Runs) Begin(j NewRun) (*Run, error) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	r := &Run{ID: cmp.Or(j.id, j.Query.ClientID, newRunID()), Query: j.Query, From: j.from, Shows: j.Shows, force: j.force, Start: time.Now(), cancel: cancel, Picked: j.Picked}
@@ -250,7 +250,7 @@ func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	l.running--
 	rs.replaceNewest(l, r)
 	rs.active.Add(-1)
-	if rs.closed || l.byID[r.ID] != r { // cancelled: nobody can ask about it
+	if rs.closed || l.byID[r.ID] != r { // canceled: nobody can ask about it
 		return
 	}
 	if got.Entry != nil && got.Entry.ComputedAt.Before(l.erased) {
@@ -309,7 +309,7 @@ func (rs *Runs) dropOldest(spared *Run) {
 	rs.drop(most, most.ended[oldest])
 }
 
-// follow adds a query that its waiting caller has named. The context ends when the query is cancelled by that name; done removes the query.
+// follow adds a query that its waiting caller has named. The context ends when the query is canceled by that name; done removes the query.
 func (rs *Runs) follow(ctx context.Context, q *Query) (following context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Run{ID: q.ClientID, Query: q, Start: time.Now(), cancel: cancel, Picked: new(atomic.Int64)}
@@ -362,7 +362,7 @@ func (rs *Runs) PickedUp(r *Run, ended bool) time.Time {
 	return r.Start
 }
 
-// Cancelled counts what a cancel found.
+// Canceled counts what a cancel found.
 type Cancelled struct{ Stopped, Forgotten, Left int }
 
 // Cancel cancels everything that has an id: queries that wait for their turn, running ones unless queuedOnly, and the state of ended ones. A

@@ -155,7 +155,7 @@ func (s *Service) file(project int64, id, kind string) string {
 	return filepath.Join(s.folder(project), id+kind)
 }
 
-// The files of an import: its record, its data, data still being uploaded, and an empty file if it was cancelled while running.
+// The files of an import: its record, its data, data still being uploaded, and an empty file if it was canceled while running.
 const (
 	recordFile    = ".json"
 	dataFile      = ".data"

@@ -221,7 +221,7 @@ func TestCancel(t *testing.T) {
 	until(t, s, add(t, s, 1, "good"), imports.Completed)
 }
 
-// TestCancelledStays: an import that was cancelled while running does not continue, even if the server ends before the import has stopped.
+// TestCancelledStays: an import that was canceled while running does not continue, even if the server ends before the import has stopped.
 func TestCancelledStays(t *testing.T) {
 	folder, after := t.TempDir(), t.TempDir()
 	r := &runner{began: make(chan string, 10), release: make(chan struct{})}

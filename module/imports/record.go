@@ -138,7 +138,7 @@ func (s *Service) Delete(project int64, id string) error {
 			return diskError(err)
 		}
 		cancel(errCancelled)
-		return nil // the goroutine that runs it records that it is cancelled
+		return nil // the goroutine that runs it records that it is canceled
 	}
 	return s.finish(one, Cancelled, "")
 }

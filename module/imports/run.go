@@ -205,7 +205,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 	}
 }
 
-// begin records that an import is running, unless it was cancelled before.
+// begin records that an import is running, unless it was canceled before.
 func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

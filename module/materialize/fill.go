@@ -258,7 +258,7 @@ func messageOf(err error) string {
 	return "The fill failed."
 }
 
-// drop drops a table that no run will read. If ClickHouse is away, the table is dropped later with the old ones.
+// drop drops a table that no run will read. If ClickHouse is unavailable, the table is dropped later with the old ones.
 func (r *run) drop() {
 	if r.table.Fill == 0 {
 		return

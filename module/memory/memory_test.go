@@ -82,7 +82,7 @@ func TestSharedBody(t *testing.T) {
 	}
 }
 
-// TestWait: a loan waits for memory, but not for ever, and not longer than its request.
+// TestWait: a loan waits for memory, but not forever, and not longer than its request.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.NewPool(1000)

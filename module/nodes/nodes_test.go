@@ -140,7 +140,7 @@ func TestDeadNodes(t *testing.T) {
 	})
 }
 
-// TestAwayRegistry: the registry is away for longer than a counter may stop.
+// TestAwayRegistry: the registry is unavailable for longer than a counter may stop.
 func TestAwayRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -279,11 +279,11 @@ func TestNamed(t *testing.T) {
 		}
 		b.SetAway(true)
 		if got, err := one.Ended(t.Context(), node(2)); got || err == nil {
-			t.Errorf("while the registry is away, a server has ended: %t, %v", got, err)
+			t.Errorf("while the registry is unavailable, a server has ended: %t, %v", got, err)
 		}
-		named(one, nil, "a server whose number stands still, while the registry is away")
+		named(one, nil, "a server whose number stands still, while the registry is unavailable")
 		if _, err := one.Named(t.Context(), node(3).Name); err == nil || errors.Is(err, nodes.ErrGone) {
-			t.Errorf("an unknown server while the registry is away: %v", err)
+			t.Errorf("an unknown server while the registry is unavailable: %v", err)
 		}
 		b.SetAway(false)
 		mute := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000aa", Form: 1}})
@@ -324,7 +324,7 @@ func TestUnknownNames(t *testing.T) {
 	})
 }
 
-// TestRenewedDirectory: a Directory opened while the registry is away, as by a reload, knows what the previous one knew.
+// TestRenewedDirectory: a Directory opened while the registry is unavailable, as by a reload, knows what the previous one knew.
 func TestRenewedDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()

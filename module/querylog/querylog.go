@@ -32,7 +32,7 @@ const (
 	closeTime = 5 * time.Second
 	// refusedPause is how long nothing is written to a shard after ClickHouse refused the rows.
 	refusedPause = 10 * time.Minute
-	// countsWait is how long counts are kept in that time, and while ClickHouse is away.
+	// countsWait is how long counts are kept in that time, and while ClickHouse is unavailable.
 	countsWait = 25 * time.Hour
 	// warnEvery is the shortest time between two warnings about dropped rows.
 	warnEvery = time.Minute

@@ -43,7 +43,7 @@ func away(t *testing.T, on map[int64]string, shards ...string) *Log {
 	return prepare(Config{Shards: all, Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
 }
 
-// TestCountsAreBounded: while ClickHouse is away, counts wait up to a limit and for a day. What exceeds that is dropped and counted.
+// TestCountsAreBounded: while ClickHouse is unavailable, counts wait up to a limit and for a day. What exceeds that is dropped and counted.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := away(t, nil)

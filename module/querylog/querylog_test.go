@@ -368,7 +368,7 @@ func TestUsageTellsTheMostUsedApart(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenLaterIsNotLost: rows wait while ClickHouse is away, and are written once.
+// TestWhatIsWrittenLaterIsNotLost: rows wait while ClickHouse is unavailable, and are written once.
 func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -474,7 +474,7 @@ func TestForeignTable(t *testing.T) {
 	}
 }
 
-// TestWaitingIsBounded: while ClickHouse is away, rows wait up to a limit, and the rest is counted as dropped.
+// TestWaitingIsBounded: while ClickHouse is unavailable, rows wait up to a limit, and the rest is counted as dropped.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	p := start(t, "http://127.0.0.1:1/default")

@@ -22,7 +22,7 @@ type Removed struct {
 }
 
 // Delete deletes a project; name must be its name. When it returns without an error, the project's keys are invalid on this server, and on others
-// within a second, and no query finds its rows. They leave the disk in the background. If ClickHouse is away or does not let us delete, nothing
+// within a second, and no query finds its rows. They leave the disk in the background. If ClickHouse is unavailable or does not let us delete, nothing
 // changes. After any other error the project may be gone from the registry, and its rows are then removed in the background.
 func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Removed, error) {
 	var out Removed

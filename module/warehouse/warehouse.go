@@ -149,7 +149,7 @@ func (w *Warehouse) Deadline(ctx context.Context) time.Time { return w.client.De
 // Ping checks that ClickHouse answers. It needs no place; the caller makes sure that it is not called too often.
 func (w *Warehouse) Ping(ctx context.Context) error { return w.client.Ping(ctx) }
 
-// Query is clickhouse.Client.Query.
+// Query runs q in the place at, which must cover q.Project. See [clickhouse.Client.Query].
 func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse.Query, sink clickhouse.Sink) (clickhouse.Stats, error) {
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
@@ -158,7 +158,7 @@ func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse
 	return w.client.Query(ctx, q, sink)
 }
 
-// Export is clickhouse.Client.Export.
+// Export writes the rows of q to out as a file, in the place at, which must cover q.Project. See [clickhouse.Client.Export].
 func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhouse.Query, format clickhouse.FileFormat, out io.Writer) (clickhouse.Stats, error) {
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
@@ -167,7 +167,7 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	return w.client.Export(ctx, q, format, out)
 }
 
-// Fill is clickhouse.Client.Fill.
+// Fill fills a table in the place at, which must cover f.Project. See [clickhouse.Client.Fill].
 func (w *Warehouse) Fill(ctx context.Context, at *admission.Place, f clickhouse.Fill) error {
 	if err := check(at, f.Project); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (w *Warehouse) Fill(ctx context.Context, at *admission.Place, f clickhouse.
 	return w.changing(f.Project, f.Table, statement, func() error { return w.client.Fill(ctx, f) })
 }
 
-// Describe is clickhouse.Client.Describe.
+// Describe returns the columns of q, in the place at, which must cover q.Project. See [clickhouse.Client.Describe].
 func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickhouse.Query) ([]clickhouse.Column, error) {
 	if err := check(at, q.Project); err != nil {
 		return nil, err

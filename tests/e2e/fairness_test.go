@@ -28,7 +28,7 @@ func TestAnotherProjectDoesNotWait(t *testing.T) {
 		body := map[string]any{
 			"query": map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf(longCount, 100+i)}, "client_query_id": fmt.Sprint("blocking_", i),
 		}
-		go func() { _, _ = busy.Send(http.MethodPost, "query/", body) }() // it is cancelled, or times out
+		go func() { _, _ = busy.Send(http.MethodPost, "query/", body) }() // it is canceled, or times out
 	}
 	defer func() { // the server would wait for them before it stops
 		for i := range 6 {

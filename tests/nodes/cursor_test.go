@@ -85,7 +85,7 @@ func TestCursorOnAnotherNode(t *testing.T) {
 	for n, node := range []*harness.Server{second, first} {
 		advertise(t, node)
 		if got := fmt.Sprint(follow(two)); got != want {
-			t.Errorf("while the registry is away, after %d reloads: %s, want %s", n+1, got, want)
+			t.Errorf("while the registry is unavailable, after %d reloads: %s, want %s", n+1, got, want)
 		}
 	}
 	if err := l.fleet.plug(); err != nil {

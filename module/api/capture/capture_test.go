@@ -389,7 +389,7 @@ func TestNotKept(t *testing.T) {
 // TestTokenNotLookedUp: if a token can't be looked up now, the events are refused, so that clients send them again.
 func TestTokenNotLookedUp(t *testing.T) {
 	s := newSite(t)
-	s.blind = errors.New("the registry is away")
+	s.blind = errors.New("the registry is unavailable")
 	for path, w := range map[string]*httptest.ResponseRecorder{
 		"/e/":                         s.send(t, http.MethodPost, "/e/", event("e")),
 		"/i/v1/analytics/events":      s.send(t, http.MethodPost, "/i/v1/analytics/events", v1Body(id), v1Headers("", "")...),

@@ -64,7 +64,7 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 		return nil
 	case out.sent:
 		s.logExport(c, p, from, http.StatusInternalServerError)
-		if following.Err() == nil { // neither did the client leave, nor was the run cancelled
+		if following.Err() == nil { // neither did the client leave, nor was the run canceled
 			s.Logger.Error("an export broke off", zap.String("request_id", c.RequestID), zap.String("path", in.URL.Path), api.Logged(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response as visibly broken
@@ -132,7 +132,7 @@ type exportWriter struct {
 	plan  *result.Plan
 	start time.Time // of the request
 	spent api.Spent
-	until func() time.Time // when the running query is cancelled, even if its rows are still being read
+	until func() time.Time // when the running query is canceled, even if its rows are still being read
 	held  []byte
 	sent  bool // the headers have been sent
 }

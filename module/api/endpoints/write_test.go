@@ -82,7 +82,7 @@ func TestUpdateOfMaterializedEndpoint(t *testing.T) {
 		table       bool
 		impossible  any
 	}{
-		{"while ClickHouse is away", "select 2", "", 9, 200, 2, true, nil},
+		{"while ClickHouse is unavailable", "select 2", "", 9, 200, 2, true, nil},
 		{"an impossible table", "select {variables.x} from events", "", 9, 200, 2, false, reason},
 		{"an impossible table of a draft, which inherits none", "select {variables.x} from events", `, "draft": true`, 9, 200, 1, true, nil},
 		{"the rate is used up before the table is planned", "select 2", "", 1, 429, 1, true, nil},

@@ -59,7 +59,7 @@ func (s *People) rows(ctx context.Context, c *api.Caller, q query.Node, each fun
 	return s.namedRows(ctx, c, q, "", each)
 }
 
-// namedRows is rows for a query that the caller has named, so that it can be cancelled while it runs.
+// namedRows is rows for a query that the caller has named, so that it can be canceled while it runs.
 func (s *People) namedRows(
 	ctx context.Context, c *api.Caller, q query.Node, clientID string, each func(row []json.RawMessage) error,
 ) (execution.Result, error) {

@@ -40,7 +40,7 @@ func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (
 }
 
 // mistake answers a HogQL query that has a mistake and asks for debug: the response has the mistake in its member error, next to the HogQLMetadata. It
-// returns any other error unchanged, and that the query was cancelled.
+// returns any other error unchanged, and that the query was canceled.
 func (q *Queries) mistake(ctx context.Context, c *api.Caller, p *result.Plan, err error) (*api.Response, error) {
 	if _, ok := p.Node.(*query.HogQL); !ok || !p.Shows.Debug || errors.Is(err, execution.ErrCancelled) {
 		return nil, err

@@ -68,7 +68,7 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 	}
 }
 
-// TestCancelledWithDebug: debug does not hide that a query was cancelled.
+// TestCancelledWithDebug: debug does not hide that a query was canceled.
 func TestCancelledWithDebug(t *testing.T) {
 	w := apitest.New(t)
 	w.LoseClickHouse(t)

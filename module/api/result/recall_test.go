@@ -233,7 +233,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 			shown := func() (round int, ok bool) {
 				answer := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/e/run", `{"limit": 10}`)
 				if answer.Code != http.StatusOK {
-					return 0, false // nothing is stored yet, and ClickHouse is away
+					return 0, false // nothing is stored yet, and ClickHouse is unavailable
 				}
 				var body struct{ Results [][]any }
 				if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil || len(body.Results) != 1 {

@@ -22,7 +22,7 @@ type Board struct {
 // NewBoard returns a board without records.
 func NewBoard() *Board { return &Board{kept: make(map[string][]byte)} }
 
-var errAway = errors.New("the registry is away")
+var errAway = errors.New("the registry is unavailable")
 
 // Keep implements nodes.Board.
 func (b *Board) Keep(_ context.Context, name string, data []byte) error {
