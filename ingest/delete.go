@@ -93,6 +93,7 @@ func (s *session) complete(ctx context.Context, state *projectState) error {
 	}
 	s.lookAtDeletions()
 	if state.changed.Swap(false) || !state.settled {
+		state.last, state.settled, state.delivery = nil, false, nil // also if resume fails: that the state changed is said only once
 		if state.seen != nil {
 			state.seen.forget()
 		}

@@ -205,3 +205,74 @@ func TestDeleteAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleteFails: a deletion that learns that another server has written, and then fails, leaves it to the next batch to complete what that server left, and
+// to look people up again.
+func TestDeleteFails(t *testing.T) {
+	const first = `{"event":"a","distinct_id":"ann","properties":{"$set":{"plan":"pro"}}}
+		{"event":"a","distinct_id":"anon","properties":{"$set":{"n":1}}}`
+	killed := errors.New("the server was killed")
+	tests := []struct {
+		name, other string
+		before      func(table string) error
+		err         error
+		want        []string
+	}{
+		{
+			"written by another server", `{"event":"b","distinct_id":"ann","properties":{"$set":{"city":"Rome"}}}`, nil, nil,
+			[]string{`["ann", "{\"city\":\"Rome\",\"plan\":\"pro\",\"x\":1}"]`, `["anon", "{\"n\":1}"]`},
+		},
+		{
+			"left unfinished by another server", `{"event":"$identify","distinct_id":"ann","properties":{"$anon_distinct_id":"anon"}}`,
+			func(table string) error {
+				if table == "person" {
+					return killed
+				}
+				return nil
+			},
+			killed,
+			[]string{`["ann", "{\"n\":1,\"plan\":\"pro\",\"x\":1}"]`, `["anon", "{\"n\":1,\"plan\":\"pro\",\"x\":1}"]`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := client(t)
+			options := ingest.Options{Project: project(), Now: now}
+			intents := &unreadableIntents{IntentDir: ingest.IntentDir(t.TempDir())}
+			one, other := ingest.New(c), ingest.New(c)
+			one.Intents, other.Intents = intents, intents.IntentDir
+			deliver(t, one, options, captured(t, first))
+			if tt.before != nil {
+				other.Before(tt.before)
+			}
+			if _, err := other.Deliver(t.Context(), options, captured(t, tt.other)); !errors.Is(err, tt.err) {
+				t.Fatalf("the other server's batch: %v, want %v", err, tt.err)
+			}
+
+			one.Forget(options.Project)
+			intents.err = errors.New("the registry is away")
+			nothing := func(context.Context, []ingest.Gone) error { return nil }
+			if err := one.Delete(t.Context(), options, ingest.Named{DistinctIDs: []string{"nobody"}}, true, nothing, nothing); !errors.Is(err, intents.err) {
+				t.Fatalf("the deletion: %v, want %v", err, intents.err)
+			}
+			intents.err = nil
+			deliver(t, one, options, captured(t, `{"event":"c","distinct_id":"ann","properties":{"$set":{"x":1}}}`))
+			if diff := cmp.Diff(tt.want, peopleOf(t, c, options.Project)); diff != "" {
+				t.Errorf("people (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// unreadableIntents can't be read while err is set.
+type unreadableIntents struct {
+	ingest.IntentDir
+	err error
+}
+
+func (u *unreadableIntents) Load(ctx context.Context, project int64) ([]byte, error) {
+	if u.err != nil {
+		return nil, u.err
+	}
+	return u.IntentDir.Load(ctx, project)
+}
