@@ -86,6 +86,7 @@ const (
 	maxTries   = 4
 	maxStarts  = 3  // after as many starts that the server did not survive, an import is given up
 	atOnce     = 3  // projects whose files are imported at the same time
+	againAfter = 10 // pauses until an import comes again whose record could not be written
 	cleanEvery = 60 // pauses between two looks for remains of what was interrupted
 )
 

@@ -49,6 +49,8 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 	case "deaf":
 		<-r.release
 		return nil, ctx.Err()
+	case "slow":
+		<-r.release
 	case "bad":
 		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
 	case "lines":
@@ -330,6 +332,87 @@ func TestCrashes(t *testing.T) {
 	s = open(t, folder, r)
 	if got := until(t, s, one, imports.Failed); got.Error != "The server stopped 3 times while it was importing the file." {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRecordNotWritten: while the record of an import can't be written, as when the disk is full, the import waits with its file. Then it begins, is completed
+// or is cancelled, whatever could not be recorded.
+func TestRecordNotWritten(t *testing.T) {
+	// fill makes it impossible to write the record of an import until free is called.
+	fill := func(t *testing.T, folder string, one *imports.Import) (free func()) {
+		t.Helper()
+		blocked := filepath.Join(folder, "1", one.ID+".json.tmp")
+		if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.RemoveAll(blocked); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const attempts = 100 * time.Millisecond // long enough for some
+	tests := []struct {
+		name string
+		text string // of an import that is running when the disk becomes full
+		next bool   // another one is waiting, and its record can't be written
+		want imports.Status
+		runs []string // after the running one has ended
+	}{
+		{"begins", "deaf", true, imports.Completed, []string{"good"}},
+		{"completes", "slow", false, imports.Completed, nil},
+		{"cancelled", "deaf", false, imports.Cancelled, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			r := &runner{began: make(chan string, 100), release: make(chan struct{})}
+			s := open(t, folder, r)
+			one := add(t, s, 1, tt.text)
+			<-r.began
+			if tt.text == "deaf" {
+				if err := s.Delete(1, one.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.next {
+				one = add(t, s, 1, "good")
+			}
+			before, err := s.Get(1, one.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			free := fill(t, folder, one)
+			close(r.release)
+			time.Sleep(attempts)
+			if got, err := s.Get(1, one.ID); err != nil || got.Status != before.Status || got.Starts != before.Starts {
+				t.Errorf("while the disk is full: %+v, %v, want the state %s", got, err, before.Status)
+			}
+			if n := files(t, folder, "1", ".data"); n != 1 {
+				t.Errorf("while the disk is full there are %d files, want the import's", n)
+			}
+			if len(r.began) > 0 {
+				t.Errorf("%q ran while the disk was full", <-r.began)
+			}
+			free()
+			got := until(t, s, one, tt.want)
+			if got.Error != "" {
+				t.Errorf("%+v", got)
+			}
+			var runs []string
+			for len(r.began) > 0 {
+				runs = append(runs, <-r.began)
+			}
+			if diff := cmp.Diff(tt.runs, runs); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
+			}
+			if err := s.Close(); err != nil { // which waits until the files are removed
+				t.Fatal(err)
+			}
+			if n := files(t, folder, "1", ".cancelled") + files(t, folder, "1", ".data"); n > 0 {
+				t.Errorf("%d files are left", n)
+			}
+		})
 	}
 }
 

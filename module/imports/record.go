@@ -143,15 +143,14 @@ func (s *Service) Delete(project int64, id string) error {
 	return s.finish(one, Cancelled, "")
 }
 
-// finish records how an import ended, and removes its data.
+// finish records how an import ended, and then removes its data. If it can't be recorded, the data stays, so that the import comes again.
 func (s *Service) finish(one *Import, status Status, reason string) error {
 	now := time.Now().UTC()
 	one.Status, one.FinishedAt, one.Error = status, &now, reason
-	err := s.save(one)
-	if err != nil {
-		err = fmt.Errorf("noting how an import ended: %w", err)
+	if err := s.save(one); err != nil {
+		return fmt.Errorf("noting how an import ended: %w", err)
 	}
-	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
+	return errors.Join(remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
 }
 
 func remove(name string) error {

@@ -21,6 +21,7 @@ import (
 var (
 	errCancelled = errors.New("the import was cancelled")
 	errTooLong   = errors.New("the import took too long")
+	errNotBegun  = errors.New("noting that an import begins")
 )
 
 // take waits for the lock. It reports false if ctx ends first. Where the lock can't be taken for another reason than that another process holds it, it
@@ -174,71 +175,73 @@ func (s *Service) leave(project int64) {
 	s.look()
 }
 
-// run imports a file. If the service is closed meanwhile, the import continues later.
+// run imports a file. If the service is closed meanwhile, or the record of the import can't be written, the import continues later.
 func (s *Service) run(ctx context.Context, one *Import) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	running, stop := context.WithTimeoutCause(running, s.config.MaxTime, errTooLong)
 	defer stop()
-	if !s.begin(one, cancel) {
-		return
+	begun, err := s.begin(one, cancel)
+	if begun {
+		defer func() {
+			s.mu.Lock()
+			delete(s.running, one.ID)
+			s.mu.Unlock()
+		}()
+		err = s.note(ctx, running, one, s.try(running, one))
 	}
-	defer func() {
-		s.mu.Lock()
-		delete(s.running, one.ID)
-		s.mu.Unlock()
-	}()
-	err := s.try(running, one)
-	switch {
-	case err == nil:
-		err = s.finish(one, Completed, "")
-	case ctx.Err() == nil, errors.Is(context.Cause(running), errCancelled):
-		err = s.ended(running, one, err)
-	default:
-		one.Status = Waiting
-		one.Starts--
-		err = s.save(one)
-	}
-	if err != nil {
-		s.config.Logger.Error("noting how an import ended", zap.String("import", one.ID), zap.Error(err))
-		_ = pause.For(ctx, s.config.Pause) // the same import comes again
+	for err != nil {
+		s.config.Logger.Error("noting the state of an import", zap.String("import", one.ID), zap.Error(err))
+		if pause.For(ctx, againAfter*s.config.Pause) != nil || !one.ended() {
+			return // the same import comes again
+		}
+		err = s.finish(one, one.Status, one.Error)
 	}
 }
 
-// begin records that an import is running, unless it was canceled before.
-func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
+// note records how an attempt to import a file ended.
+func (s *Service) note(ctx, running context.Context, one *Import, err error) error {
+	switch {
+	case err == nil:
+		return s.finish(one, Completed, "")
+	case ctx.Err() == nil, errors.Is(context.Cause(running), errCancelled):
+		return s.ended(running, one, err)
+	}
+	one.Status = Waiting
+	one.Starts--
+	return s.save(one)
+}
+
+// begin marks an import as running, unless it was canceled before or is given up.
+func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
-		return false
+		return false, nil
 	}
 	if _, err := os.Stat(s.file(one.Project, one.ID, cancelledFile)); err == nil {
-		if err := s.finish(one, Cancelled, ""); err != nil {
-			s.config.Logger.Error("noting that an import was cancelled", zap.String("import", one.ID), zap.Error(err))
-		}
-		return false
+		return false, s.finish(one, Cancelled, "")
 	}
 	if one.Starts >= maxStarts {
-		err := s.finish(one, Failed, fmt.Sprintf("The server stopped %d times while it was importing the file.", one.Starts))
-		if err != nil {
-			s.config.Logger.Error("giving up an import", zap.String("import", one.ID), zap.Error(err))
-		}
-		return false
+		return false, s.finish(one, Failed, fmt.Sprintf("The server stopped %d times while it was importing the file.", one.Starts))
 	}
 	now := time.Now().UTC()
 	one.Status, one.StartedAt = Running, &now
 	one.Starts++
 	s.running[one.ID] = cancel
-	return true
+	return true, nil
 }
 
-// ended records why an import failed.
+// ended records why an import failed. One that could not even begin goes on waiting.
 func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
 	}
 	if errors.Is(context.Cause(running), errTooLong) {
 		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what was already imported is skipped.", s.config.MaxTime))
+	}
+	if errors.Is(err, errNotBegun) {
+		return err
 	}
 	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())
@@ -271,7 +274,7 @@ func (s *Service) once(ctx context.Context, one *Import) (err error) {
 		}
 	}()
 	if err := s.save(one); err != nil {
-		return diskError(err)
+		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	file, err := os.Open(s.file(one.Project, one.ID, dataFile))
 	if err != nil {
