@@ -75,7 +75,11 @@ func (c *Client) Materialize(ctx context.Context, m Materialization) (rows int64
 	if m.Table.Project != m.Project {
 		return 0, fmt.Errorf("BUG: a table of project %d for a query of project %d", m.Table.Project, m.Project)
 	}
-	if err := c.write(ctx, m.Query, MaxFillTime, m.statement(), "materializing an endpoint", materializeSettings...); err != nil {
+	known, err := c.knownSettings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.write(ctx, m.Query, MaxFillTime, m.statement(known), "materializing an endpoint", materializeSettings...); err != nil {
 		return 0, err
 	}
 	rows, err = c.count(ctx, Query{SQL: "SELECT count() FROM " + identifier(m.Table.Name()), Project: m.Project, Tables: []string{m.Table.Name()}})
@@ -85,13 +89,16 @@ func (c *Client) Materialize(ctx context.Context, m Materialization) (rows int64
 	return rows, err
 }
 
-// statement returns the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
-func (m *Materialization) statement() string {
+// statement returns the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project. The rows are on the disk before the
+// table is read, if the server knows the settings for that: a table that a power cut has emptied answers without an error.
+func (m *Materialization) statement(known map[string]bool) string {
+	settings := append([]string{"allow_nullable_key = 1"}, assignments(durable, known)...)
 	order := make([]string, len(m.Order))
 	for i, name := range m.Order {
 		order[i] = identifier(name)
 	}
-	return "CREATE TABLE " + identifier(m.Table.Name()) + " ENGINE = MergeTree ORDER BY (" + strings.Join(order, ", ") + ") SETTINGS allow_nullable_key = 1 AS\n" +
+	return "CREATE TABLE " + identifier(m.Table.Name()) + " ENGINE = MergeTree ORDER BY (" + strings.Join(order, ", ") + ") SETTINGS " +
+		strings.Join(settings, ", ") + " AS\n" +
 		"SELECT *, toInt64(" + strconv.FormatInt(m.Project, 10) + ") AS " + identifier(physical.Project) +
 		" FROM (\n" + m.SQL + "\n) LIMIT " + strconv.Itoa(MaxMaterializedRows+1)
 }

@@ -37,6 +37,15 @@ func TestMaterialize(t *testing.T) {
 	if count, err := c.Materialize(t.Context(), m); err != nil || count != 2 {
 		t.Fatalf("Materialize() = %d rows, %v (%v)", count, err, errors.Unwrap(err))
 	}
+	stored, err := c.StoredTables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(stored, func(s clickhouse.StoredTable) bool {
+		return s.Name == m.Table.Name() && strings.Contains(s.Create, "fsync_after_insert = 1") && strings.Contains(s.Create, "fsync_part_directory = 1")
+	}) {
+		t.Errorf("the table does not sync its rows: %+v", stored)
+	}
 	q := clickhouse.Query{SQL: "SELECT count(), any(`a b`), any(d), any(team_id) FROM " + m.Table.Name(), Tables: []string{m.Table.Name()}}
 	for _, tt := range []struct {
 		project int64

@@ -44,12 +44,17 @@ func tableSettings(t *physical.Table, known map[string]bool) string {
 	if t.Settings != "" {
 		all = append(all, t.Settings)
 	}
-	for _, s := range tuning(t) {
+	return strings.Join(append(all, assignments(tuning(t), known)...), ", ")
+}
+
+// assignments writes the settings that a server knows as parts of a statement.
+func assignments(settings []physical.Setting, known map[string]bool) (all []string) {
+	for _, s := range settings {
 		if known[s.Name] {
 			all = append(all, s.Name+" = "+s.Value)
 		}
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // knownSettings returns which settings of tables the server knows; none if it does not let us see them.
