@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -171,6 +172,51 @@ func deletes(t *testing.T, r *registry.Registry, project int64) error {
 		t.Errorf("it had %d keys", removal.Records[registry.KindKey])
 	}
 	return err
+}
+
+// TestLocksSetBack: a store whose database was set back reports that others may have had a lock, although the database does not know of them any more, and
+// keeps nothing by a lock that was lost with it.
+func TestLocksSetBack(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	a, b := open(t, dsn), open(t, dsn)
+	lock := func(s *postgres.Store, name, holder string, want bool) (release func()) {
+		t.Helper()
+		others, release, err := s.Lock(t.Context(), name, holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others != want {
+			t.Errorf("%s gets the lock %s, others %t, want %t", holder, name, others, want)
+		}
+		return release
+	}
+	lock(b, "people-1", "b", true)()
+	lock(a, "people-2", "a", true)()
+	h := historyOf(t, dsn)
+	h.keep()
+	answers(t, a)
+	answers(t, b)
+	lock(b, "people-1", "b", true)() // its connection was lost
+	lock(b, "people-1", "b", false)()
+	lock(a, "people-1", "a", true)()
+	for _, name := range []string{"people-2", "people-3"} { // one that the earlier database knows, and one that it does not
+		defer lock(b, name, "b", true)()
+	}
+	h.back()
+	answers(t, a)
+	answers(t, b)
+	lock(b, "people-1", "b", true)()
+	lock(b, "people-1", "b", false)()
+	for _, name := range []string{"people-2", "people-3"} {
+		release := lock(a, name, "a", true)
+		if err := b.Keep(t.Context(), name, []byte("b")); !errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("who lost the lock %s keeps something: %v", name, err)
+		}
+		if err := a.Keep(t.Context(), name, []byte("a")); err != nil {
+			t.Error(err)
+		}
+		release()
+	}
 }
 
 // TestUpgrade: tables of the first version are upgraded, with what they hold.

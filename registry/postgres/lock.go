@@ -17,15 +17,17 @@ import (
 )
 
 // locks are the locks of a store: advisory locks of one session, which the server frees when the session ends. The holder of a lock can't notice that the
-// session is lost, so each lock has a number that grows with each holder: what it protects is kept only while the number is the same.
+// session is lost, so each lock has a number that grows with each holder: what it protects is kept only while the number is the same. The database may have been
+// set back, and not know of later holders. So the first use of a lock in a session counts as that of another holder, and so does one that finds another number.
 type locks struct {
 	store *Store
 
 	waiting sync.Mutex // guards turns
 	turns   map[string]chan struct{}
 
-	mu     sync.Mutex // held while the session is used
-	conn   *pgx.Conn  // nil before the first lock
+	mu     sync.Mutex       // held while the session is used
+	conn   *pgx.Conn        // nil before the first lock
+	used   map[string]int64 // the numbers of the locks that this session has had
 	closed bool
 
 	holding sync.Mutex // guards held; never held while waiting for the server
@@ -143,6 +145,7 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 		l.unlock(limited, name)
 		return nil, false, err
 	}
+	l.used[name] = turn
 	l.hold(name, turn)
 	return l.conn, others, nil
 }
@@ -195,14 +198,16 @@ func (l *locks) reconnect(ctx context.Context) (err error) {
 	if l.conn != nil {
 		closeConn(limited, l.conn) // it is of no use any more
 	}
+	clear(l.used)
 	l.conn, err = pgx.ConnectConfig(limited, l.store.session)
 	return err
 }
 
-// note records who has a lock now.
+// note records who has a lock now. Numbers are not below the time in microseconds, so that none comes again where the database was set back.
 func (l *locks) note(ctx context.Context, name, holder string) (turn int64, others bool, err error) {
-	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, 1)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = known.turn + 1 WHERE known.holder <> excluded.holder RETURNING turn`, name, holder).Scan(&turn)
+	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = greatest(known.turn + 1, excluded.turn)
+		WHERE known.holder <> excluded.holder OR known.turn <> $3 RETURNING turn`, name, holder, l.used[name]).Scan(&turn)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = l.conn.QueryRow(ctx, `SELECT turn FROM analytics_locks WHERE name = $1`, name).Scan(&turn)
 		return turn, false, err
