@@ -60,6 +60,28 @@ func (d *draft) ownSequences() map[Kind]int64 {
 	return d.next.sequences
 }
 
+// keepNumbers keeps numbers that were used before the store was set back from being used again: what has these numbers elsewhere, such as rows in ClickHouse, was
+// not set back.
+func (d *draft) keepNumbers(before *Snapshot) {
+	for kind, last := range before.sequences {
+		d.reserve(kind, last)
+	}
+	for _, p := range before.Projects() {
+		if now := d.next.project(p.ID); now != nil {
+			if last := before.project(p.ID).lastCohort(); last > now.lastCohort() {
+				d.reserve(KindCohort, last)
+			}
+		}
+	}
+}
+
+// reserve keeps the numbers of a kind up to last from being used for new ones. Numbers that are reserved stay so.
+func (d *draft) reserve(kind Kind, last int64) {
+	if last > d.next.sequences[kind] {
+		d.ownSequences()[kind] = last
+	}
+}
+
 // put shows an entity in place of the one with the same name. It ignores entities of a project that does not exist.
 func (d *draft) put(e entity) error {
 	name := e.name()

@@ -217,7 +217,7 @@ func (s *sequence) size() int        { return 0 }
 func (s *sequence) checkSize() error { return nil }
 
 func (s *sequence) put(d *draft, _ *projectState) (Stored, error) {
-	d.ownSequences()[s.kind] = s.Last
+	d.reserve(s.kind, s.Last)
 	return Stored{}, nil
 }
 

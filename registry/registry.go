@@ -160,11 +160,14 @@ func (r *Registry) catchUp(ctx context.Context) (later bool, err error) {
 
 // reload brings the snapshot up to date with the store. The caller has the turn, or is alone.
 func (r *Registry) reload(ctx context.Context) error {
-	from := r.Snapshot()
+	before := r.Snapshot()
+	from := before
 	changes, err := r.store.Load(ctx, from.Revision)
 	if err != nil {
 		return err
 	}
+	// A backup that was restored on purpose: who restores it reserves numbers. Without marks, nothing else is known to set a store back.
+	restored := changes.Whole && from.Revision <= changes.Revision && (changes.SinceMark != from.mark || changes.Mark == 0)
 	setBack := changes.SinceMark != from.mark
 	if !changes.Whole && (setBack || slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] })) {
 		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest is not known here, nor is a project that was left out
@@ -185,6 +188,9 @@ func (r *Registry) reload(ctx context.Context) error {
 			return err
 		}
 		d.next.noteUses(uses)
+		if !restored {
+			d.keepNumbers(before)
+		}
 	}
 	d.next.mark = changes.Mark
 	r.snapshot.Store(d.finish(changes.Revision))

@@ -219,6 +219,57 @@ func TestLocksSetBack(t *testing.T) {
 	}
 }
 
+// TestNumbersSetBack: a registry that knew a project or a cohort which its database has lost gives that number to no other one, whatever others do meanwhile.
+func TestNumbersSetBack(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	sa, sb := open(t, dsn), open(t, dsn)
+	a, b := openRegistry(t, sa), openRegistry(t, sb)
+	createProject := func(r *registry.Registry) int64 {
+		t.Helper()
+		p, err := r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.ID
+	}
+	shop := createProject(a)
+	createCohort := func(r *registry.Registry) int64 {
+		t.Helper()
+		static := registry.CohortFields{Name: registry.To(new("Buyers")), Static: registry.To(true)}
+		c, err := r.CreateCohort(t.Context(), registry.NewCohort{CohortFields: static, Project: shop}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ID
+	}
+	first := createCohort(a)
+	h := historyOf(t, dsn)
+	h.keep()
+	answers(t, sa)
+	answers(t, sb)
+	createProject(a)
+	project, cohort := createProject(a), createCohort(a)
+	if err := b.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.back()
+	fresh := openRegistry(t, open(t, dsn))
+	if got := createProject(fresh); got != shop+1 {
+		t.Fatalf("the database was not set back: the next project is %d", got)
+	}
+	answers(t, sa)
+	answers(t, sb)
+	if got := createProject(b); got != project+1 {
+		t.Errorf("the next project is %d, want %d", got, project+1)
+	}
+	if got := createProject(fresh); got != project+2 {
+		t.Errorf("the next project of another node is %d, want %d", got, project+2)
+	}
+	if got := createCohort(b); got != cohort+1 {
+		t.Errorf("the next cohort after %d is %d, want %d", first, got, cohort+1)
+	}
+}
+
 // TestUpgrade: tables of the first version are upgraded, with what they hold.
 func TestUpgrade(t *testing.T) {
 	dsn := postgrestest.DSN(t)
