@@ -70,7 +70,7 @@ func (r *Reader) overrides(raw []byte) (*Overrides, error) {
 	if _, ok := o.Take("interval"); ok {
 		out.Interval = r.Interval(o)
 	}
-	if o.Given["compareFilter"] != nil {
+	if _, ok := o.Take("compareFilter"); ok {
 		compare, on := r.CompareFilter(o)
 		out.Compare, out.Compared = &compare, on
 	}

@@ -16,9 +16,11 @@ import (
 
 // due reports whether an alert is to be checked, and since when.
 func (c *Checker) due(a *registry.Alert, now time.Time) (since time.Time, due bool) {
-	since = a.NextCheckAt
-	if since.IsZero() {
-		since = a.ChangedAt.Add(c.Settle)
+	n := name{a.Project, a.ID}
+	if since = a.NextCheckAt; since.IsZero() {
+		since = c.ahead.Past(n, a.ChangedAt, now).Add(c.Settle)
+	} else if seen := c.ahead.Within(n, since, now, longestWait(a)); !seen.Equal(since) {
+		since = seen.Add(min(cadence(a.Interval), day))
 	}
 	return since, a.Enabled && !since.After(now) && !a.SnoozedUntil.After(now)
 }

@@ -57,6 +57,7 @@ type Checker struct {
 	own     http.RoundTripper // sends to the operator's webhook
 
 	checks, sending *desk
+	ahead           background.Ahead[name] // for times of checks
 }
 
 // New returns a Checker, which begins to look for work that is due.

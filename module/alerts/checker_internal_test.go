@@ -627,3 +627,32 @@ func TestPanics(t *testing.T) {
 		}
 	})
 }
+
+// TestDueAhead: an alert whose next check is further away than it can be, because a clock was ahead, is checked after its interval, at most a day. One that is
+// as far away as it can be stays.
+func TestDueAhead(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const settle = time.Second
+	for _, tt := range []struct {
+		name  string
+		alert registry.Alert
+		want  time.Duration // until it is due
+	}{
+		{"every two minutes", registry.Alert{Interval: registry.AlertRealTime, NextCheckAt: now.Add(2 * time.Minute)}, 2 * time.Minute},
+		{"every two minutes, ahead", registry.Alert{Interval: registry.AlertRealTime, NextCheckAt: now.Add(time.Hour)}, 2 * time.Minute},
+		{"hourly, after quiet hours", registry.Alert{Interval: registry.AlertHourly, QuietHours: []registry.QuietHours{{}}, NextCheckAt: now.Add(9 * time.Hour)}, 9 * time.Hour},
+		{"monthly", registry.Alert{Interval: registry.AlertMonthly, NextCheckAt: now.Add(32 * day)}, 32 * day},
+		{"monthly, ahead", registry.Alert{Interval: registry.AlertMonthly, NextCheckAt: now.Add(365 * day)}, day},
+		{"changed", registry.Alert{Interval: registry.AlertDaily, ChangedAt: now}, settle},
+		{"changed, ahead", registry.Alert{Interval: registry.AlertDaily, ChangedAt: now.Add(365 * day)}, settle},
+	} {
+		c := &Checker{Config: Config{Settle: settle}}
+		tt.alert.Enabled = true
+		for after, want := range map[time.Duration]bool{0: false, tt.want - 1: false, tt.want: true} {
+			_, _ = c.due(&tt.alert, now) // when it is first seen
+			if _, got := c.due(&tt.alert, now.Add(after)); got != want {
+				t.Errorf("%s: after %s it is due: %t", tt.name, after, got)
+			}
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -39,10 +40,12 @@ func (c *Checker) dueMessages(snap *registry.Snapshot, project int64, now time.T
 	return jobs
 }
 
-// nextMessage returns the oldest message of an alert that is to be sent now; nil for none.
+// nextMessage returns the oldest message of an alert that is to be sent now; nil for none. A message that waits for longer than any can was recorded while
+// a clock was ahead.
 func nextMessage(a *registry.Alert, now time.Time) *registry.Delivery {
 	for i := range a.Deliveries {
-		if d := &a.Deliveries[i]; !d.NextTryAt.After(now) {
+		d := &a.Deliveries[i]
+		if wait := d.NextTryAt.Sub(now); wait <= 0 || wait > longestRetry+background.ClockSkew {
 			return d
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -83,7 +84,6 @@ func nextStart(a *registry.Alert, minute int, now time.Time, zone *time.Location
 
 // cadence returns the approximate time between two checks of an alert.
 func cadence(i registry.AlertInterval) time.Duration {
-	const day = 24 * time.Hour
 	switch i { //nolint:exhaustive // the others are steps
 	case registry.AlertDaily:
 		return day
@@ -93,6 +93,17 @@ func cadence(i registry.AlertInterval) time.Duration {
 		return 30 * day
 	}
 	return steps[i]
+}
+
+const day = 24 * time.Hour
+
+// longestWait returns how far away the next check of an alert can be, and at most some days more.
+func longestWait(a *registry.Alert) time.Duration {
+	wait := cadence(a.Interval)
+	if wait >= day || a.StartTime != nil || len(a.QuietHours) > 0 {
+		wait += 3 * day // the rest of a day, quiet hours and the longest month
+	}
+	return wait + background.ClockSkew
 }
 
 // isWeekend reports whether a day is one on which alerts may rest.

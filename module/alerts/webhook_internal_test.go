@@ -123,6 +123,17 @@ func TestPostNowherePrivate(t *testing.T) {
 	}
 }
 
+// TestNextMessage: a message is sent when it is due, and when it waits for longer than any can.
+func TestNextMessage(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for wait, want := range map[time.Duration]bool{-time.Hour: true, 0: true, time.Second: false, longestRetry: false, 365 * 24 * time.Hour: true} {
+		a := &registry.Alert{Deliveries: []registry.Delivery{{NextTryAt: now.Add(wait)}}}
+		if got := nextMessage(a, now) != nil; got != want {
+			t.Errorf("in %s: %t, want %t", wait, got, want)
+		}
+	}
+}
+
 func TestSettle(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	down := errors.New("down")

@@ -62,7 +62,9 @@ type Calculator struct {
 	used       map[name]time.Time // when a query last used a cohort
 	versions   map[name]*versions
 
-	pauses   backoff.Pauses[name] // for calculations that an outage has ended
+	ahead    background.Ahead[name] // for times of calculations
+	failed   background.Ahead[name] // for times of failures
+	pauses   backoff.Pauses[name]   // for calculations that an outage has ended
 	cleaning *background.PerShard
 }
 

@@ -31,7 +31,7 @@ func (c *Calculator) follow() {
 // schedule recomputes the cohorts of a project that are in use and too old.
 func (c *Calculator) schedule(snap *registry.Snapshot, project int64, now time.Time) {
 	for _, known := range snap.Cohorts(project) {
-		if known.Static || known.Calculating() || now.Sub(known.LastCalculation) < scheduledAge || !due(known, now) {
+		if known.Static || known.Calculating() || c.age(known, now) < scheduledAge || !c.due(known, now) {
 			continue
 		}
 		n := name{project, known.ID}
@@ -39,6 +39,11 @@ func (c *Calculator) schedule(snap *registry.Snapshot, project int64, now time.T
 			c.ask(n)
 		}
 	}
+}
+
+// age returns how old the members of a cohort are.
+func (c *Calculator) age(known *registry.Cohort, now time.Time) time.Duration {
+	return now.Sub(c.ahead.Past(name{known.Project, known.ID}, known.LastCalculation, now))
 }
 
 // recentlyUsed reports whether a query read a cohort within a day: answers may come from the cache for some hours.

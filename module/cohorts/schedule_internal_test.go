@@ -27,7 +27,7 @@ func TestDue(t *testing.T) {
 		{20, 60 * 365 * 24 * time.Hour, true},
 		{21, 60 * 365 * 24 * time.Hour, false},
 	} {
-		if got := due(&registry.Cohort{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
+		if got := new(Calculator).due(&registry.Cohort{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
 			t.Errorf("after %d errors, the last %v ago: due %t", tt.errors, tt.ago, got)
 		}
 	}
@@ -67,5 +67,34 @@ func TestSchedule(t *testing.T) {
 				t.Errorf("after %v cohort %d is computed: %t", tt.after, id, got)
 			}
 		}
+	}
+}
+
+// TestFailedAhead: a cohort whose failure was recorded while a clock was ahead is tried again as after one that was first seen now.
+func TestFailedAhead(t *testing.T) {
+	c, now := &Calculator{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	known := &registry.Cohort{ID: 1, Errors: 1, LastErrorAt: now.AddDate(1, 0, 0)}
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, false}, {2*errorWait - time.Second, false}, {2 * errorWait, true}} {
+		if got := c.due(known, now.Add(tt.after)); got != tt.want {
+			t.Errorf("after %s: %t, want %t", tt.after, got, tt.want)
+		}
+	}
+}
+
+// TestComputedAhead: members whose calculation was recorded while a clock was ahead grow old from when they were first seen.
+func TestComputedAhead(t *testing.T) {
+	c, now := &Calculator{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	known := &registry.Cohort{Project: 1, ID: 2, LastCalculation: now.AddDate(1, 0, 0)}
+	for _, age := range []time.Duration{0, scheduledAge, usedAge} {
+		if got := c.age(known, now.Add(age)); got != age {
+			t.Errorf("after %s they are %s old", age, got)
+		}
+	}
+	known.LastCalculation = now.Add(-time.Hour)
+	if got := c.age(known, now); got != time.Hour {
+		t.Errorf("an hour later they are %s old", got)
 	}
 }

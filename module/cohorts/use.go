@@ -23,14 +23,15 @@ const (
 )
 
 // due reports whether a cohort may be tried again after its errors.
-func due(c *registry.Cohort, now time.Time) bool {
+func (c *Calculator) due(known *registry.Cohort, now time.Time) bool {
 	switch {
-	case c.Errors == 0:
+	case known.Errors == 0:
 		return true
-	case c.Errors > maxErrors:
+	case known.Errors > maxErrors:
 		return false
 	}
-	return !now.Before(c.LastErrorAt.Add(errorWait << c.Errors))
+	failed := c.failed.Past(name{known.Project, known.ID}, known.LastErrorAt, now)
+	return !now.Before(failed.Add(errorWait << known.Errors))
 }
 
 // Used implements execution.Cohorts. It waits for a cohort that was never computed. A cohort whose members are older than a day is recomputed in the
@@ -53,7 +54,7 @@ func (c *Calculator) Used(ctx context.Context, project int64, cohorts []int64) (
 				return nil, err
 			}
 			waited = true
-		case !known.Calculating() && now.Sub(known.LastCalculation) > usedAge && due(known, now):
+		case !known.Calculating() && c.age(known, now) > usedAge && c.due(known, now):
 			c.worker.Go(func() { c.ask(n) })
 		}
 	}
@@ -80,7 +81,7 @@ func (c *Calculator) wait(ctx context.Context, n name) error {
 		case known == nil || known.Version != 0 || known.Static:
 			return nil
 		case known.Calculating():
-		case !due(known, time.Now()):
+		case !c.due(known, time.Now()):
 			return diag.New(diag.QueryError, diag.Span{}, "%s", notComputed(known))
 		default:
 			if _, err := c.Registry.AwaitCohort(ctx, n.project, n.cohort); err != nil && !errors.Is(err, registry.ErrNotFound) {

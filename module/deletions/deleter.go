@@ -32,8 +32,6 @@ const (
 	eraseEvery = time.Minute
 	// maxTime is how long a deletion may take.
 	maxTime = 10 * time.Minute
-	// clockSkew is the most by which the clocks of servers may differ.
-	clockSkew = time.Minute
 )
 
 // Config configures a Deleter.
@@ -359,7 +357,7 @@ func hideRows(
 		}
 		step, written := uint64(0), time.Time{}
 		if marks {
-			written = one.HiddenAt.Add(clockSkew)
+			written = one.HiddenAt.Add(background.ClockSkew)
 			if one.Events {
 				step = 1
 			}

@@ -60,7 +60,9 @@ type Filler struct {
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
-	pauses   backoff.Pauses[name] // for fills that an outage has ended
+	ahead    background.Ahead[name] // for times of fills
+	failed   background.Ahead[name] // for times of failures
+	pauses   backoff.Pauses[name]   // for fills that an outage has ended
 	cleaning *background.PerShard
 }
 

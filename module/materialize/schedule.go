@@ -21,7 +21,11 @@ const (
 
 // due reports whether the table of a version is to be filled now.
 func (f *Filler) due(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
-	switch n := nameOf(m); {
+	n, version, table := nameOf(m), *m.Version, *m.Table // copies, since others read those of the snapshot
+	table.AsOf = f.ahead.Past(n, table.AsOf, now)
+	table.LastErrorAt = f.failed.Past(n, table.LastErrorAt, now)
+	version.Table, m.Version = &table, &version
+	switch {
 	case f.pauses.Holds(n, now):
 		return false
 	case !scheduled(m.Table, m.FreshnessSeconds, now) && !f.outdated(snap, m, now):

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -63,5 +64,29 @@ func TestRescued(t *testing.T) {
 	f.rescued(broken, func() { panic("broken") })
 	if now := time.Now(); f.pauses.Holds(fine, now) || !f.pauses.Holds(broken, now) {
 		t.Error("the wrong version is put off")
+	}
+}
+
+// TestFilledAhead: a table whose fill, or the failure of one, was recorded while a clock was ahead is due when it is as old as others, from when it was first
+// seen. What the snapshot says stays.
+func TestFilledAhead(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ahead := now.AddDate(1, 0, 0)
+	for name, table := range map[string]registry.Table{
+		"a fill": {Fill: 1, AsOf: ahead}, "a failure": {Fill: 1, AsOf: now.AddDate(-1, 0, 0), Errors: 1, LastErrorAt: ahead},
+	} {
+		f, stored := &Filler{}, table
+		version := &registry.Version{Number: 1, FreshnessSeconds: 60, Table: &stored}
+		for _, tt := range []struct {
+			after time.Duration
+			want  bool
+		}{{0, false}, {59 * time.Second, false}, {time.Minute, true}} {
+			if got := f.due(nil, registry.Materialized{Endpoint: &registry.Endpoint{ID: "a"}, Version: version}, now.Add(tt.after)); got != tt.want {
+				t.Errorf("%s, after %s: %t, want %t", name, tt.after, got, tt.want)
+			}
+		}
+		if diff := cmp.Diff(table, *version.Table); diff != "" || version.Table != &stored {
+			t.Errorf("%s: the snapshot's table (-before +after):\n%s", name, diff)
+		}
 	}
 }
