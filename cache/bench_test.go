@@ -145,7 +145,7 @@ func BenchmarkNegotiate(b *testing.B) {
 func BenchmarkMatchETag(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if !cache.MatchETag(`W/"abc", "n4bQgYhMfWWaL-qgxVrQFQ-gzip"`, `"n4bQgYhMfWWaL-qgxVrQFQ-gzip"`) {
+		if !cache.MatchETag(`W/"abc", "n4bQgYhMfWWaL-qgxVrQFQ.gzip"`, `"n4bQgYhMfWWaL-qgxVrQFQ.gzip"`) {
 			b.Fatal("no match")
 		}
 	}

@@ -118,7 +118,7 @@ func TestMatchETag(t *testing.T) {
 		{"any, with space", " * ", `"a"`, true},
 		{"any, but we have none", "*", "", false},
 		{"star as a tag", `"*"`, `"a"`, false},
-		{"another encoding", `"a-gzip"`, `"a"`, false},
+		{"another encoding", `"a.gzip"`, `"a"`, false},
 		{"beginning of ours", `"a"`, `"ab"`, false},
 		{"case counts", `"A"`, `"a"`, false},
 		{"lower case w", `w/"a"`, `"a"`, false},

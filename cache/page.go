@@ -147,13 +147,15 @@ var scratchPool = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 4 << 20
 
+// etag returns the tag of a body. The encoding follows a dot: Caddy's directive "encode" cuts "-gzip" from the tags of a request, because it adds that
+// itself.
 func etag(plain []byte, encoding Encoding) string {
 	sum := sha256.Sum256(plain)
 	tag := make([]byte, 0, 32)
 	tag = append(tag, '"')
 	tag = base64.RawURLEncoding.AppendEncode(tag, sum[:16])
 	if encoding != Identity {
-		tag = append(tag, '-')
+		tag = append(tag, '.')
 		tag = append(tag, encoding.String()...)
 	}
 	return string(append(tag, '"'))

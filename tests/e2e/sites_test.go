@@ -82,6 +82,41 @@ func TestNeighbors(t *testing.T) {
 	api(http.StatusFound)
 }
 
+// TestKnownUnderEncode: with Caddy's encode on the site, a client that sends the tag of a compressed response gets a 304.
+func TestKnownUnderEncode(t *testing.T) {
+	s := harness.Start(t)
+	if err := os.WriteFile(s.Caddyfile(), []byte(s.Config("encode zstd gzip")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Client(s.Project(t, "encode"))
+	query := hogQL("select number from numbers(100, 900)")
+	insight, _ := saveInsight(t, c, map[string]any{"name": "numbers", "query": query})
+	mustDo(t, c, http.StatusOK, http.MethodGet, insight+"?refresh=blocking", nil)
+	mustDo(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "numbers", "query": query})
+	mustDo(t, c, http.StatusOK, http.MethodPost, "endpoints/numbers/run", nil)
+	for _, route := range []struct{ method, path string }{
+		{http.MethodGet, insight},
+		{http.MethodGet, "endpoints/numbers/run"},
+		{http.MethodPost, "endpoints/numbers/run"},
+		{http.MethodGet, "endpoints/numbers/openapi.json"},
+	} {
+		for _, encoding := range []string{"identity", "gzip", "zstd"} {
+			c.Header = http.Header{"Accept-Encoding": {encoding}}
+			first := c.Do(t, route.method, route.path, nil)
+			if got := first.Header.Get("Content-Encoding"); first.Status != http.StatusOK || got != strings.TrimPrefix(encoding, "identity") {
+				t.Errorf("%s %s as %s answers %d in %q", route.method, route.path, encoding, first.Status, got)
+			}
+			c.Header.Set("If-None-Match", first.Header.Get("Etag"))
+			if again := c.Do(t, route.method, route.path, nil); again.Status != http.StatusNotModified {
+				t.Errorf("%s %s as %s with the tag %s answers %d", route.method, route.path, encoding, first.Header.Get("Etag"), again.Status)
+			}
+		}
+	}
+}
+
 // TestLinksBehindProxies: links start with the URL that the client used at a trusted proxy. Headers from anyone else are ignored.
 func TestLinksBehindProxies(t *testing.T) {
 	s := harness.Start(t)
