@@ -114,7 +114,8 @@ func parseShard(d *caddyfile.Dispenser, app *module.App) error {
 		return d.Errf("the shard %s is set twice", name)
 	}
 	var server string
-	if err := value(d, &server, unlessPlaceholder(module.CheckClickHouseDSN))(); err != nil {
+	option := "shard " + name
+	if err := argument(d, option, option+" is empty", &server, unlessPlaceholder(module.CheckClickHouseDSN)); err != nil {
 		return err
 	}
 	if app.Shards == nil {
@@ -149,7 +150,7 @@ func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
 }
 
 func parseCapture(d *caddyfile.Dispenser, c *module.CaptureConfig) error {
-	return block(d, map[string]func() error{
+	return onlyBlock(d, map[string]func() error{
 		"buffer":         value(d, &c.Buffer, within(module.ParseSize, module.CheckBuffer)),
 		"max_event_size": value(d, &c.MaxEventSize, within(module.ParseSize, module.CheckMaxEventSize)),
 		"max_batch_size": value(d, &c.MaxBatchSize, within(module.ParseSize, module.CheckMaxBatchSize)),
@@ -158,7 +159,7 @@ func parseCapture(d *caddyfile.Dispenser, c *module.CaptureConfig) error {
 }
 
 func parseAlerts(d *caddyfile.Dispenser, a *module.AlertsConfig) error {
-	return block(d, map[string]func() error{
+	return onlyBlock(d, map[string]func() error{
 		"webhook":          value(d, &a.Webhook, unlessPlaceholder(module.CheckWebhook)),
 		"webhook_secret":   value(d, &a.WebhookSecret, unlessPlaceholder(module.CheckWebhookSecret)),
 		"private_webhooks": flag(d, &a.PrivateWebhooks),
@@ -167,10 +168,7 @@ func parseAlerts(d *caddyfile.Dispenser, a *module.AlertsConfig) error {
 
 func parsePeers(d *caddyfile.Dispenser, app *module.App) error {
 	app.Peers = new(module.PeersConfig)
-	if d.CountRemainingArgs() > 0 {
-		return d.ArgErr()
-	}
-	err := block(d, map[string]func() error{
+	err := onlyBlock(d, map[string]func() error{
 		"listen":    value(d, &app.Peers.Listen, unlessPlaceholder(module.CheckPeersListen)),
 		"advertise": value(d, &app.Peers.Advertise, unlessPlaceholder(module.CheckPeersAdvertise)),
 	})
@@ -181,7 +179,7 @@ func parsePeers(d *caddyfile.Dispenser, app *module.App) error {
 }
 
 func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
-	return block(d, map[string]func() error{
+	return onlyBlock(d, map[string]func() error{
 		"max_size": value(d, &c.MaxSize, within(module.ParseSize, module.CheckMaxSize)),
 		"ttl":      value(d, &c.TTL, within(duration, module.CheckTTL)),
 		"stale": value(d, &c.Stale, func(s string) (*caddy.Duration, error) {
@@ -197,7 +195,7 @@ func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
 }
 
 func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
-	return block(d, map[string]func() error{
+	return onlyBlock(d, map[string]func() error{
 		"max_execution_time": value(d, &l.MaxExecutionTime, within(duration, module.CheckMaxExecutionTime)),
 		"max_memory":         value(d, &l.MaxMemory, within(module.ParseSize, module.CheckMaxMemory)),
 		"concurrency":        value(d, &l.Concurrency, positive),

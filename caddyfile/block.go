@@ -11,6 +11,14 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
+// onlyBlock is block for an option that has no arguments of its own. Without the check, block would read them as its first option.
+func onlyBlock(d *caddyfile.Dispenser, options map[string]func() error) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return block(d, options)
+}
+
 // block reads the options of the block that opens here. Only those in repeatable may occur more than once.
 func block(d *caddyfile.Dispenser, options map[string]func() error, repeatable ...string) error {
 	seen := make(map[string]bool, len(options))
@@ -47,23 +55,32 @@ func flag(d *caddyfile.Dispenser, out *bool) func() error {
 	}
 }
 
-// value reads the single argument of an option with parse.
+// value reads the single argument of an option with parse. An empty one is most likely an environment variable that is not set: taking it for the default
+// would open another registry or data folder.
 func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error)) func() error {
 	return func() error {
 		name := d.Val()
-		if !d.NextArg() {
-			return d.ArgErr()
-		}
-		parsed, err := parse(d.Val())
-		if err != nil {
-			return d.Errf("%s: %w", name, err)
-		}
-		*out = parsed
-		if d.NextArg() {
-			return d.ArgErr()
-		}
-		return nil
+		return argument(d, name, name+" is empty; remove it to use the default", out, parse)
 	}
+}
+
+// argument reads the last argument of an option with parse; empty says that there must be one.
+func argument[T any](d *caddyfile.Dispenser, name, empty string, out *T, parse func(string) (T, error)) error {
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.Val() == "" {
+		return d.Err(empty)
+	}
+	parsed, err := parse(d.Val())
+	if err != nil {
+		return d.Errf("%s: %w", name, err)
+	}
+	*out = parsed
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
 }
 
 // within returns a parser that also applies check.
