@@ -30,7 +30,12 @@ go to standard output as one JSON object, messages to standard error.
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
 			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), personCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), backupCommand(), registryCommand(), consoleCommand(), upgradeCommand(), versionCommand())
 			root.Args = subcommandOnly
-			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			root.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return showHelp(cmd, args)
+				}
+				return cmd.Help()
+			}
 			root.SetFlagErrorFunc(flagMistake)
 		},
 	})
@@ -59,7 +64,10 @@ func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command,
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: subcommandOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return showHelp(cmd, args)
+			}
 			return errors.Join(errors.New(use+" needs one of its subcommands"), cmd.Usage())
 		},
 	}

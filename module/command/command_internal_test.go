@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,33 @@ func TestEmptyFlags(t *testing.T) {
 			tt.cmd.SetArgs(tt.args)
 			if err := tt.cmd.Execute(); err == nil || err.Error() != tt.want {
 				t.Errorf("%v: %v, want %s", tt.args, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestHelp: "help" before the names of commands is --help after them.
+func TestHelp(t *testing.T) {
+	tests := []struct {
+		name, args, want string
+	}{
+		{"of a group", "help", "caddy project [command]"},
+		{"of a command", "help create", "caddy project create"},
+		{"of an unknown command", "help creat", `unknown command "creat" for "caddy project": did you mean create?; its commands are `},
+		{"of help", "help help", "caddy project [command]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := &cobra.Command{Use: "caddy", SilenceErrors: true, SilenceUsage: true}
+			root.AddCommand(projectCommand())
+			var out strings.Builder
+			root.SetOut(&out)
+			root.SetArgs(append([]string{"project"}, strings.Fields(tt.args)...))
+			if err := root.Execute(); err != nil {
+				out.WriteString(err.Error())
+			}
+			if !strings.Contains(out.String(), tt.want) {
+				t.Errorf("project %s prints\n%s\nwithout %q", tt.args, out.String(), tt.want)
 			}
 		})
 	}

@@ -12,10 +12,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// subcommandOnly refuses words that are not subcommands of the command; cobra handles those that are.
+// subcommandOnly refuses words that are not subcommands of the command; cobra handles those that are. "help", which cobra has only for the whole program,
+// may come before them: see showHelp.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if args[0] == "help" {
+		named, rest, err := cmd.Find(args[1:])
+		if err != nil || !named.HasSubCommands() {
+			return err
+		}
+		return subcommandOnly(named, rest)
 	}
 	var names []string
 	for _, child := range cmd.Commands() {
@@ -24,6 +32,15 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return fmt.Errorf("unknown command %q for %q%s; its commands are %s", args[0], cmd.CommandPath(), didYouMean(args[0], "", names), strings.Join(names, ", "))
+}
+
+// showHelp shows the help of the command that the words after "help" name.
+func showHelp(cmd *cobra.Command, args []string) error {
+	named, _, err := cmd.Find(args[1:])
+	if err != nil {
+		return err
+	}
+	return named.Help()
 }
 
 // flagMistake explains an error in the flags of a command.
