@@ -17,6 +17,8 @@ var (
 	ErrClosed = errors.New("the registry is closed")
 	// ErrUnavailable says that the store can't be reached now, or takes no writes now. Nothing was changed.
 	ErrUnavailable = errors.New("the registry is not available")
+	// ErrDiskFull says that the disk of the store is full. Nothing was changed.
+	ErrDiskFull = errors.New("the registry's disk is full")
 	// ErrInDoubt says that the connection to the store was lost while it finished a write, and that it is not known whether it did.
 	ErrInDoubt = errors.New("the connection to the registry was lost during a write, which may or may not have been applied")
 )

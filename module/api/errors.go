@@ -210,7 +210,7 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, registry.ErrInDoubt):
 		return serverError(http.StatusServiceUnavailable, "error", // no Retry-After: clients would repeat a write that may have been applied
 			"The connection to the registry was lost during this write, which may or may not have been applied. Check before you send it again.", err)
-	case errors.Is(err, registry.ErrUnavailable):
+	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrDiskFull):
 		return Unavailable("error", "The registry is not available right now. Please try again later.", time.Second, err)
 	}
 	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)

@@ -334,6 +334,33 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
+// TestFullDisk: a write for which the disk has no room changes nothing, and says that it may be tried again.
+func TestFullDisk(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	limit := func(pages string) {
+		t.Helper()
+		if _, err := s.write.ExecContext(t.Context(), `PRAGMA max_page_count = `+pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := &registry.Write{Put: []registry.Record{{Project: 1, Kind: "a", ID: "x", Data: json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)}}}
+	limit("1") // SQLite takes the present size if that is more
+	if _, err := s.Write(t.Context(), large); !errors.Is(err, registry.ErrDiskFull) {
+		t.Errorf("Write to a full disk: %v", err)
+	}
+	if got, err := s.Load(t.Context(), 0); err != nil || got.Revision != 0 || len(got.Records) != 0 {
+		t.Errorf("the file then has %+v, %v", got, err)
+	}
+	limit("1000000")
+	if _, err := s.Write(t.Context(), large); err != nil {
+		t.Errorf("Write once there is room: %v", err)
+	}
+}
+
 func TestConnectionsAreSafe(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
 	if err != nil {

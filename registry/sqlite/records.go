@@ -69,6 +69,7 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 		return 0, fmt.Errorf("beginning a write: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one, the first error is the one to report
+	defer func() { err = writeError(err) }()
 	for _, e := range w.Expect {
 		if err := expect(ctx, tx, e); err != nil {
 			return 0, err
@@ -86,6 +87,14 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 		return 0, fmt.Errorf("committing a write: %w", err)
 	}
 	return revision, nil
+}
+
+// writeError returns an error of a write for callers: ErrDiskFull if the disk is full.
+func writeError(err error) error {
+	if full, ok := errors.AsType[*sqlite.Error](err); ok && full.Code() == sqlite3.SQLITE_FULL {
+		return fmt.Errorf("%w: %w", registry.ErrDiskFull, err)
+	}
+	return err
 }
 
 func expect(ctx context.Context, tx *sql.Tx, e registry.Expectation) error {
