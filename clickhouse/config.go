@@ -141,14 +141,18 @@ func checkDSN(dsn string) (string, error) {
 	if !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
 		return "", fmt.Errorf("the ClickHouse DSN has an unknown scheme %q (want clickhouse, tcp, http or https)", scheme)
 	}
-	_, query, _ := strings.Cut(rest, "?")
+	// Most likely the end of a password, which must not be quoted: after the user and after a path, an @ belongs to an option.
+	place, query, _ := strings.Cut(rest, "?")
+	if strings.Contains(rest, "#") || strings.Contains(query, "@") && !strings.ContainsAny(place, "@/") {
+		return "", errors.New("the ClickHouse DSN has a # or, after a ?, an @: escape these characters in the password and in options (%23, %3F and %40)")
+	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
 		return "", errors.New("the options of the ClickHouse DSN are malformed; escape special characters in them")
 	}
 	for name := range options {
-		if !slices.Contains(dsnOptions, name) {
-			return "", fmt.Errorf("the ClickHouse DSN has an unknown option %q (want one of %s)", name, strings.Join(dsnOptions, ", "))
+		if !slices.Contains(dsnOptions, name) { // perhaps a part of a password
+			return "", fmt.Errorf("the ClickHouse DSN has an unknown option (want one of %s)", strings.Join(dsnOptions, ", "))
 		}
 	}
 	if scheme == "https" && !options.Has("secure") {

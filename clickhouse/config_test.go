@@ -13,6 +13,7 @@ import (
 func TestConfig(t *testing.T) {
 	const known = "block_buffer_size, compress, compress_level, conn_max_lifetime, connection_open_strategy, database, dial_timeout, " +
 		"hosts, alt_hosts, http_path, http_proxy, max_compression_buffer, password, read_timeout, secure, skip_verify, tls_server_name, username"
+	const unescaped = "the ClickHouse DSN has a # or, after a ?, an @: escape these characters in the password and in options (%23, %3F and %40)"
 	tests := []struct {
 		name   string
 		config clickhouse.Config
@@ -28,10 +29,20 @@ func TestConfig(t *testing.T) {
 		{"empty", clickhouse.Config{}, "the ClickHouse DSN is missing"},
 		{"no scheme", clickhouse.Config{DSN: "ch1:9000"}, "the ClickHouse DSN has no scheme (want, for example, clickhouse://user:password@host:9000/database)"},
 		{"unknown scheme", clickhouse.Config{DSN: "mysql://ch1"}, `the ClickHouse DSN has an unknown scheme "mysql" (want clickhouse, tcp, http or https)`},
-		{"unknown option", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?readonly=0"}, `the ClickHouse DSN has an unknown option "readonly" (want one of ` + known + ")"},
+		{"unknown option", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?readonly=0"}, "the ClickHouse DSN has an unknown option (want one of " + known + ")"},
 		{"no host", clickhouse.Config{DSN: "clickhouse:///db"}, "reading the ClickHouse DSN: parse dsn address failed"},
 		{"a bad value", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?dial_timeout=soon"}, `reading the ClickHouse DSN: clickhouse [dsn parse]: dial timeout: time: invalid duration "soon"`},
 		{"a bad escape", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?password=%zz"}, "the options of the ClickHouse DSN are malformed; escape special characters in them"},
+		{"a password with a question mark", clickhouse.Config{DSN: "clickhouse://u:x?secret@ch1:9000/db"}, unescaped},
+		{"a password with options", clickhouse.Config{DSN: "clickhouse://u:x?secure=secret@ch1:9000/db"}, unescaped},
+		{"a password with a hash", clickhouse.Config{DSN: "clickhouse://u:x#secret@ch1:9000/db"}, unescaped},
+		{"a password with a slash", clickhouse.Config{DSN: "clickhouse://u:x/secret@ch1:9000/db"}, "reading the ClickHouse DSN: parse \"clickhouse://u:xxxxx@ch1:9000/db\": " +
+			"invalid URL (details hidden because they may contain credentials; URL-encode the username, password and http_proxy values)"},
+		{"an option with a hash", clickhouse.Config{DSN: "clickhouse://ch1:9000/db?password=x#secret"}, unescaped},
+		{"options with an @", clickhouse.Config{DSN: "clickhouse://ch1:9000/db?username=a@b&password=p@ss"}, ""},
+		{"an option with an @ after the user", clickhouse.Config{DSN: "http://u:x@ch1:8123?http_proxy=http://u:p@proxy:3128"}, ""},
+		{"escaped", clickhouse.Config{DSN: "clickhouse://u:x%3F%23%40secret@ch1:9000/db?password=x%23%40"}, ""},
+		{"a password with an ampersand", clickhouse.Config{DSN: "clickhouse://ch1:9000/db?password=x&secret"}, "the ClickHouse DSN has an unknown option (want one of " + known + ")"},
 		{"negative", clickhouse.Config{DSN: "http://ch1:8123", MaxMemory: -1}, "the limit of memory is negative"},
 	}
 	for _, tt := range tests {
