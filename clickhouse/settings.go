@@ -173,7 +173,7 @@ const (
 func (c *Client) setPriority(set func(string, any), q Query) {
 	switch {
 	case !c.config.Priorities && q.Yields:
-		set("max_threads", max(1, runtime.NumCPU()/2))
+		set("max_threads", max(1, runtime.GOMAXPROCS(0)/2))
 	case q.Yields:
 		set("os_threads_nice_value_query", niceOfYielding)
 	case c.config.Priorities:

@@ -113,8 +113,8 @@ type Limits struct {
 	// How many queries of one project run at a time; eight times as many may wait. Default: 10.
 	Concurrency int `json:"concurrency,omitempty"`
 	// How many queries of all projects together run at a time, on each shard. Projects share these places fairly, and a quarter of them, at least
-	// one, is reserved for projects that run nothing. Default: four times the concurrency; with the embedded engine two per processor, at least 4,
-	// which is also the maximum.
+	// one, is reserved for projects that run nothing. Default: four times the concurrency; with the embedded engine two per processor that the server
+	// may use, at least 4, which is also the maximum.
 	Places int `json:"places,omitempty"`
 	// How many queries one key may run, such as 240/m or 20/s. Default: 240/m.
 	Rate Rate `json:"rate,omitzero"`

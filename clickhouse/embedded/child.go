@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +36,7 @@ type orders struct {
 	Password   string `json:"password"`
 	MaxMemory  int64  `json:"max_memory"`
 	MaxQueries int    `json:"max_queries"`
+	Processors int    `json:"processors"` // that the parent may use
 	// As in [Config].
 	StuckTimeout time.Duration `json:"stuck_timeout"`
 	StopTimeout  time.Duration `json:"stop_timeout"`
@@ -114,7 +117,8 @@ func serveChild(control *os.File, dataDir, library string, ready func(version st
 		User:       o.User,
 		Password:   o.Password,
 		MaxMemory:  o.MaxMemory,
-		MaxQueries: o.MaxQueries,
+		MaxQueries: cmp.Or(o.MaxQueries, DefaultMaxQueries()), // a parent of an older version may send neither of these
+		Processors: cmp.Or(o.Processors, runtime.GOMAXPROCS(0)),
 		Stuck:      o.StuckTimeout,
 		GiveUp: func(reason string) {
 			fmt.Fprintln(os.Stderr, reason) // the parent logs it

@@ -65,7 +65,7 @@ type Config struct {
 	// The maximum memory of the engine in bytes. A single query may use four fifths of it.
 	// Default: half of the machine's memory.
 	MaxMemory int64
-	// The number of concurrent queries; further queries wait. Default: two per CPU, at least 4.
+	// The number of concurrent queries; further queries wait. Default: [DefaultMaxQueries].
 	MaxQueries int
 	// How long [Start] waits until the engine is ready. Default: 1 minute.
 	StartTimeout time.Duration
@@ -79,33 +79,41 @@ type Config struct {
 	StopTimeout time.Duration
 }
 
-// DefaultMaxQueries returns the default of [Config.MaxQueries] on this machine.
-func DefaultMaxQueries() int { return max(2*runtime.NumCPU(), 4) }
+// DefaultMaxQueries returns the default of [Config.MaxQueries]: two per processor that this process may use, at least 4. A container may have a quota of
+// fewer processors than its machine has.
+func DefaultMaxQueries() int { return max(2*runtime.GOMAXPROCS(0), 4) }
 
 // DefaultLibrary returns the path where "make engine" puts the engine's library, in the user's cache folder.
 func DefaultLibrary() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the user's cache folder: %w", err)
+		return "", fmt.Errorf("finding the user's cache folder, which has the engine's library: %w: %s", err, otherLibrary)
 	}
 	return filepath.Join(cache, "caddy-analytics", "engine", Version, "libchdb.so"), nil
 }
 
 // FindLibrary returns the path and the file info of the library that an engine with this Config.Library loads; empty means [DefaultLibrary]. If the
-// library is missing, the error says how to get it.
-func FindLibrary(configured string) (path string, file os.FileInfo, err error) {
+// library is missing or unreadable, the error says what to do.
+func FindLibrary(configured string) (path string, info os.FileInfo, err error) {
 	if path, err = LibraryPath(configured); err != nil {
 		return "", nil, err
 	}
-	if file, err = os.Stat(path); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return "", nil, fmt.Errorf("the embedded engine's library is not at %s: run \"make engine\", "+
-				"set engine_library to another one, or set clickhouse to a ClickHouse server", path)
-		}
-		return "", nil, fmt.Errorf("finding the engine's library: %w", err)
+	file, err := os.Open(path) //nolint:gosec // the operator says where the library is
+	if err == nil {
+		info, err = file.Stat()
+		err = errors.Join(err, file.Close())
 	}
-	return path, file, nil
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", nil, fmt.Errorf("the embedded engine's library is not at %s: run \"make engine\", %s", path, otherLibrary)
+	case err != nil:
+		return "", nil, fmt.Errorf("reading the embedded engine's library: %w: %s", err, otherLibrary)
+	}
+	return path, info, nil
 }
+
+// otherLibrary says what to do about a library that can't be used.
+const otherLibrary = "set engine_library to another one, or set clickhouse to a ClickHouse server"
 
 // LibraryVersion returns the version of a library. It starts the engine in a temporary folder, so that it touches no data folder.
 func LibraryVersion(ctx context.Context, cfg Config, log *zap.Logger) (version string, err error) {

@@ -65,8 +65,11 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 		log:      log,
 		listener: listener,
 		socket:   socket,
-		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries, StuckTimeout: cfg.StuckTimeout, StopTimeout: cfg.StopTimeout},
-		done:     make(chan struct{}),
+		orders: orders{
+			User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries, Processors: runtime.GOMAXPROCS(0),
+			StuckTimeout: cfg.StuckTimeout, StopTimeout: cfg.StopTimeout,
+		},
+		done: make(chan struct{}),
 	}
 	dsn := url.URL{
 		Scheme: "http",
@@ -110,6 +113,9 @@ func (cfg *Config) complete() error {
 			return fmt.Errorf("finding the embedded engine's program: %w", err)
 		}
 		cfg.Command = []string{self, Subcommand}
+	}
+	if cfg.MaxQueries <= 0 {
+		cfg.MaxQueries = DefaultMaxQueries()
 	}
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = time.Minute

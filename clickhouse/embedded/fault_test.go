@@ -229,6 +229,36 @@ func TestNoLibrary(t *testing.T) {
 	}
 }
 
+// TestLibraryOutOfReach: the error says what to do about a library that can't be looked for or read.
+func TestLibraryOutOfReach(t *testing.T) {
+	const hint = ": set engine_library to another one, or set clickhouse to a ClickHouse server"
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := embedded.FindLibrary(filepath.Join(file, "libchdb.so"))
+	if want := "reading the embedded engine's library: open " + file + "/libchdb.so: not a directory" + hint; err == nil || err.Error() != want {
+		t.Errorf("below a file: %v\nwant: %s", err, want)
+	}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	if _, _, err := embedded.FindLibrary(""); err == nil || !strings.HasPrefix(err.Error(), "finding the user's cache folder") || !strings.HasSuffix(err.Error(), hint) {
+		t.Errorf("without a home: %v", err)
+	}
+}
+
+// TestDefaultMaxQueries: the default follows the processors that this process may use, not those of the machine.
+func TestDefaultMaxQueries(t *testing.T) {
+	for processors, want := range map[int]int{1: 4, 3: 6} {
+		before := runtime.GOMAXPROCS(processors)
+		got := embedded.DefaultMaxQueries()
+		runtime.GOMAXPROCS(before)
+		if got != want {
+			t.Errorf("with %d processors: %d, want %d", processors, got, want)
+		}
+	}
+}
+
 // TestRestart kills the child. It must be restarted at the same address, with the data.
 func TestRestart(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)

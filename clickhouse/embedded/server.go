@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +34,8 @@ type serveConfig struct {
 	// As in [Config].
 	MaxMemory  int64
 	MaxQueries int
+	// The number of processors that the engine sizes its pools for.
+	Processors int
 	// StuckTimeout in [Config], and the function to call after it, which ends the process.
 	Stuck  time.Duration
 	GiveUp func(reason string)
@@ -144,20 +145,16 @@ func newServer(cfg serveConfig) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := cfg.MaxQueries
-	if n <= 0 {
-		n = DefaultMaxQueries()
-	}
 	s := &server{
 		lib:   lib,
 		path:  filepath.Join(cfg.DataDir, enginePath),
 		user:  sha256.Sum256([]byte(cfg.User)),
 		key:   sha256.Sum256([]byte(cfg.Password)),
-		slots: make(chan struct{}, n),
+		slots: make(chan struct{}, cfg.MaxQueries),
 	}
 	s.queries.byID = make(map[string]*query)
-	s.strays = strays{obeys: cfg.Stuck / strayFraction, stuck: cfg.Stuck, most: n, giveUp: cfg.GiveUp}
-	configFile, err := writeConfig(cfg, n)
+	s.strays = strays{obeys: cfg.Stuck / strayFraction, stuck: cfg.Stuck, most: cfg.MaxQueries, giveUp: cfg.GiveUp}
+	configFile, err := writeConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("writing the engine's configuration: %w", err)
 	}
@@ -302,10 +299,10 @@ const grants = "GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE
 	"DROP, TRUNCATE, OPTIMIZE, CHECK, KILL QUERY, SYSTEM DROP CACHE, SYSTEM MERGES ON *.*"
 
 // writeConfig writes the two files that the engine reads at startup, and returns the path of the first.
-func writeConfig(cfg serveConfig, queries int) (string, error) {
+func writeConfig(cfg serveConfig) (string, error) {
 	engine, users := filepath.Join(cfg.DataDir, "engine.xml"), filepath.Join(cfg.DataDir, "users.xml")
 	const mib = 1 << 20
-	cores := runtime.NumCPU()
+	cores := cfg.Processors
 	if err := writeXML(engine, engineXML{
 		Users:          users,
 		Memory:         cfg.MaxMemory,
@@ -313,7 +310,7 @@ func writeConfig(cfg serveConfig, queries int) (string, error) {
 		Merges:         max(cores/2, 1),
 		MergeRatio:     2,
 		MergeNice:      10, // where priorities may be set
-		Schedule:       max(cores, queries),
+		Schedule:       max(cores, cfg.MaxQueries),
 		Common:         2,
 		Move:           1,
 		Fetches:        1,
