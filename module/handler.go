@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -119,6 +121,19 @@ func clientIP(r *http.Request) string {
 func fromTrustedProxy(r *http.Request) bool {
 	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
 	return trusted
+}
+
+// cutPrefix returns what directives such as handle_path and uri strip_prefix have cut off the path of a request, escaped.
+func cutPrefix(r *http.Request) string {
+	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok {
+		return ""
+	}
+	prefix, cut := strings.CutSuffix(original.URL.Path, r.URL.Path)
+	if !cut || strings.HasPrefix(prefix, "//") { // after an empty origin, a link that begins so would lead to another site
+		return ""
+	}
+	return (&url.URL{Path: prefix}).EscapedPath()
 }
 
 // Interface guards.

@@ -21,7 +21,7 @@ func (rt *runtime) newTopics() *routes.Services {
 		Imports: rt.imports.service, MaxImport: rt.imports.maxSize,
 		Health:   func(ctx context.Context) status.Health { return rt.probe.health(ctx) },
 		Captured: rt.captureOf, Embedded: rt.engine != nil,
-		Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy},
+		Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy, CutPrefix: cutPrefix},
 	}
 }
 

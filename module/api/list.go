@@ -150,7 +150,7 @@ func (in *Input) link(changes map[string]int) *string {
 			params.Set(name, strconv.Itoa(value))
 		}
 	}
-	link := in.Origin() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
+	link := in.Base() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
 	return &link
 }
 

@@ -13,9 +13,19 @@ type Origins struct {
 	// FromTrustedProxy reports whether a request comes from a proxy whose headers X-Forwarded-Proto and X-Forwarded-Host are trusted to name the scheme and
 	// host that the client used. Nil trusts no proxy.
 	FromTrustedProxy func(*http.Request) bool
+	// CutPrefix returns the beginning of the path that the client asked for, escaped, if the server has cut it off before this handler. Nil if it cuts nothing.
+	CutPrefix func(*http.Request) string
 }
 
-// Origin returns the scheme and host that links in responses begin with. It is empty, which makes links relative, if the host of the request is not a valid
+// Base returns what links in responses have before the path: the public URL, or else the origin and what was cut off the path of the request.
+func (in *Input) Base() string {
+	if in.Origins.CutPrefix == nil || in.Origins.PublicURL != "" {
+		return in.Origin()
+	}
+	return in.Origin() + in.Origins.CutPrefix(in.Request)
+}
+
+// Origin returns the scheme and host of links in responses. It is empty, which makes links relative, if the host of the request is not a valid
 // name or address: links would contain text chosen by an attacker.
 func (in *Input) Origin() string {
 	if in.Origins.PublicURL != "" {

@@ -52,7 +52,7 @@ func (s *Documents) one(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	if err != nil {
 		return nil, err
 	}
-	site := openapi.Site{URL: in.Origin()}
+	site := openapi.Site{URL: in.Base()}
 	if site.WideAsText, err = wideAsText(in); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Documents) all(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	if err != nil {
 		return nil, err
 	}
-	site := openapi.Site{URL: in.Origin()}
+	site := openapi.Site{URL: in.Base()}
 	if site.WideAsText, err = wideAsText(in); err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (s *Endpoints) recordOf(ctx context.Context, c *api.Caller, in *api.Input, 
 func endpointRecord(c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	v := e.Current()
 	path := fmt.Sprintf("/api/environments/%d/endpoints/%s/run", e.Project, e.Name)
-	url := in.Origin() + path
+	url := in.Base() + path
 	r := record{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, EndpointPath: path, URL: &url, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 		CreatedBy: c.User(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),

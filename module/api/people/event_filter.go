@@ -141,6 +141,6 @@ func (f *eventFilter) next(in *api.Input, found []event, n int) *string {
 	if params.Del(bound); !value.IsZero() {
 		params.Set(bound, value.Format(time.RFC3339Nano))
 	}
-	link := in.Origin() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
+	link := in.Base() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
 	return &link
 }
