@@ -32,7 +32,10 @@ func TestDocumentedConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/nodes.md", "docs/clickhouse-hosts.md", "docs/console.md", "docs/dashboards.md"} {
+	pages := []string{
+		"README.md", "docs/caddyfile.md", "docs/nodes.md", "docs/clickhouse-hosts.md", "docs/console.md", "docs/dashboards.md", "docs/operations.md",
+	}
+	for _, page := range pages {
 		for _, text := range harness.Blocks(document(t, page)) {
 			if !strings.HasPrefix(text, "{\n") || strings.Contains(text, "<dsn>") {
 				continue
