@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -77,9 +78,52 @@ func TestNeighbors(t *testing.T) {
 	get("/other", http.StatusNotFound, `"not_found"`)
 	api(http.StatusOK)
 
+	if err := os.WriteFile(dir+"/index.html", []byte("the app"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	site("handle {\n\t\troot " + dir + "\n\t\ttry_files {path} /index.html\n\t\tfile_server\n\t}")
+	get("/", http.StatusOK, "the app")
+	get("/page.html", http.StatusOK, "a page")
+	get("/some/route", http.StatusOK, "the app")
+	get("/api/nothing/", http.StatusNotFound, `"not_found"`)
+	api(http.StatusOK)
+
 	site("redir https://example.com{uri}")
 	get("/anything", http.StatusFound, "https://example.com/anything")
 	api(http.StatusFound)
+}
+
+// TestBelowAPath: below a path of its own, the API and capture work, and links stay below the path.
+func TestBelowAPath(t *testing.T) {
+	s := harness.Start(t)
+	if err := os.WriteFile(s.Caddyfile(), []byte(s.Config("handle_path /analytics/* {\n\t\tanalytics\n\t}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Client(s.Project(t, "below"))
+	below := fmt.Sprintf("/analytics/api/projects/%d/", c.Project)
+	page := mustDo(t, c, http.StatusOK, http.MethodGet, below+"insights/?limit=1&offset=1", nil)
+	if want := s.URL + below + "insights/?limit=1"; page["previous"] != want {
+		t.Errorf("previous is %v, want %s", page["previous"], want)
+	}
+	made := mustDo(t, c, http.StatusCreated, http.MethodPost, below+"endpoints/", map[string]any{"name": "one", "query": hogQL("select 1 as n")})
+	url, _ := made["url"].(string)
+	path, found := strings.CutPrefix(url, s.URL)
+	if !found || !strings.HasPrefix(path, "/analytics/api/") {
+		t.Errorf("the URL of an endpoint is %s", url)
+	}
+	mustDo(t, c, http.StatusOK, http.MethodPost, path, nil)
+	token, err := s.CaptureToken(c.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/analytics/i/v0/e/", "/analytics/flags/?v=2"} {
+		if answer := c.Do(t, http.MethodPost, path, map[string]any{"api_key": token, "event": "seen", "distinct_id": "a"}); answer.Status != http.StatusOK {
+			t.Errorf("%s answers %d %s", path, answer.Status, answer.Raw)
+		}
+	}
 }
 
 // TestKnownUnderEncode: with Caddy's encode on the site, a client that sends the tag of a compressed response gets a 304.
