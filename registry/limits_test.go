@@ -133,11 +133,16 @@ func TestRecordsAreBounded(t *testing.T) {
 			return r.Apply(ctx, p.ID, registry.Batch{NewEndpoints: []registry.NewEndpoint{{Name: "g", Query: too}}}, now)
 		},
 		"a new variable": func() error {
-			_, err := r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "w", Type: registry.VariableString, Default: json.RawMessage(text)}, now)
+			_, err := r.CreateVariable(ctx, registry.NewVariable{
+				Project: p.ID, Name: "w", Type: registry.VariableString, Default: json.RawMessage(text),
+				Check: func(*registry.Variable) error { checked = true; return nil },
+			}, now)
 			return err
 		},
 		"a changed variable": func() error {
-			_, err := r.UpdateVariable(ctx, p.ID, v.ID, registry.VariableUpdate{Default: json.RawMessage(text)})
+			_, err := r.UpdateVariable(ctx, p.ID, v.ID, registry.VariableUpdate{
+				Default: json.RawMessage(text), Check: func(*registry.Variable) error { checked = true; return nil },
+			})
 			return err
 		},
 	} {
@@ -160,6 +165,7 @@ func TestListsAreBoundedBeforeAWrite(t *testing.T) {
 	ctx := t.Context()
 	const none = 99 // no project
 	many := slices.Repeat([]string{"tag"}, registry.MaxRecord/len("tag"))
+	values := json.RawMessage("[0" + strings.Repeat(",0", registry.MaxSmallRecord/2) + "]")
 	tags := registry.To(many)
 	for name, do := range map[string]func() error{
 		"the tags of a new insight": func() error {
@@ -180,6 +186,10 @@ func TestListsAreBoundedBeforeAWrite(t *testing.T) {
 		},
 		"the tags of a definition": func() error {
 			_, err := r.Define(ctx, registry.Definition{Project: none, Event: "e"}, registry.DefinitionFields{Tags: tags}, "k", now)
+			return err
+		},
+		"the values of a variable": func() error {
+			_, err := r.UpdateVariable(ctx, none, "v", registry.VariableUpdate{Values: values})
 			return err
 		},
 		"the tags of a new endpoint": func() error {

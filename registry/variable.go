@@ -161,6 +161,9 @@ func (n NewVariable) variable(at time.Time) (Variable, error) {
 	if err := v.setJSON(n.Default, n.Values); err != nil {
 		return v, err
 	}
+	if err := v.checkSize(); err != nil { // before the check, which compares the default with the values
+		return v, err
+	}
 	return v, v.finish(n.Check)
 }
 
@@ -202,6 +205,9 @@ type VariableUpdate struct {
 
 // UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
 func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string, u VariableUpdate) (*Variable, error) {
+	if err := u.checkSize(); err != nil {
+		return nil, fmt.Errorf("updating variable %q: %w", id, err)
+	}
 	var v Variable
 	err := r.write(ctx, project, func(t *tx) (err error) {
 		v, err = t.updateVariable(id, u)
@@ -211,6 +217,15 @@ func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string,
 		return nil, fmt.Errorf("updating variable %q: %w", id, err)
 	}
 	return &v, nil
+}
+
+// checkSize refuses values that no variable can hold. It is for outside of the write transaction, so that nothing large is decoded or compared inside.
+func (u VariableUpdate) checkSize() error {
+	var given Variable
+	if err := given.setJSON(u.Default, u.Values); err != nil {
+		return err
+	}
+	return given.checkSize()
 }
 
 // apply changes v. Mistakes are *FieldError.

@@ -95,7 +95,10 @@ func IsNumber(text string) bool {
 	return err == nil
 }
 
-// checkListVariable accepts one of the variable's values, or several if it is multi-valued.
+// maxListItems is the most values that one variable can be given at a time.
+const maxListItems = 100_000
+
+// checkListVariable accepts one of the variable's values, or several if it is multi-valued. It takes time in proportion to the values and the items.
 func checkListVariable(def *registry.Variable, value any) (any, error) {
 	items, several := value.([]any)
 	if several && !def.IsMulti {
@@ -104,8 +107,18 @@ func checkListVariable(def *registry.Variable, value any) (any, error) {
 	if !several {
 		items = []any{value}
 	}
+	if len(items) > maxListItems {
+		return nil, fmt.Errorf("a list of %d items is longer than the limit of %d", len(items), maxListItems)
+	}
+	var allowed map[string]bool
+	if len(def.Values) > 0 {
+		allowed = make(map[string]bool, len(def.Values))
+		for _, v := range def.Values {
+			allowed[fmt.Sprint(v)] = true
+		}
+	}
 	for _, item := range items {
-		if len(def.Values) > 0 && !slices.ContainsFunc(def.Values, func(v any) bool { return fmt.Sprint(v) == fmt.Sprint(item) }) {
+		if allowed != nil && !allowed[fmt.Sprint(item)] {
 			return nil, fmt.Errorf("%s is not one of its values", ShowValue(item))
 		}
 		switch item.(type) {

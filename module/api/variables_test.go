@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,5 +61,22 @@ func TestCheckVariable(t *testing.T) {
 				t.Errorf("value (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCheckManyItems checks as many items as a run can give against as many values. Comparing each with each would take longer than the test may run.
+func TestCheckManyItems(t *testing.T) {
+	def := &registry.Variable{Type: registry.VariableList, IsMulti: true}
+	items := make([]any, maxListItems)
+	for i := range items {
+		def.Values = append(def.Values, int64(i))
+		items[len(items)-1-i] = json.Number(strconv.Itoa(i))
+	}
+	if _, err := CheckVariable(def, items); err != nil {
+		t.Error(err)
+	}
+	_, err := CheckVariable(def, append(items, items[0]))
+	if diff := cmp.Diff("a list of 100001 items is longer than the limit of 100000", fmt.Sprint(err)); diff != "" {
+		t.Errorf("one more (-want +got):\n%s", diff)
 	}
 }
