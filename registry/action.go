@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/internal/pattern"
 )
 
 // Action is a named condition on single events (contract: actions.md, section 1).
@@ -147,7 +149,7 @@ type ActionFields struct {
 }
 
 // MaxActionSteps is the most steps of an action.
-const MaxActionSteps = 100
+const MaxActionSteps = query.MaxActionSteps
 
 const (
 	maxActionName = 400
@@ -319,8 +321,8 @@ func (s *ActionStep) validate(i int) error {
 			if text.value == nil {
 				continue
 			}
-			if _, err := regexp.Compile(*text.value); err != nil {
-				return invalid(field, "%q is not a valid regular expression: %s.", *text.value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			if wrong := pattern.Mistake(*text.value); wrong != "" {
+				return invalid(field, "%s", wrong)
 			}
 		default:
 			return notChoice(field+"_matching", string(*text.matching))

@@ -52,6 +52,13 @@ func TestActionMistakes(t *testing.T) {
 			},
 		},
 		{
+			"a regular expression that grows", step(registry.ActionStep{URL: new(strings.Repeat("(?:a{999})", 11)), URLMatching: matching("regex")}),
+			registry.FieldError{
+				Field: "steps__1__url", Code: registry.CodeInvalid,
+				Message: `"` + strings.Repeat("(?:a{999})", 11) + `" is not a valid regular expression: it has more than 20000 states.`,
+			},
+		},
+		{
 			"properties that are no list", step(registry.ActionStep{Properties: json.RawMessage(`{}`)}),
 			registry.FieldError{Field: "steps__1__properties", Code: registry.CodeInvalid, Message: "Expected a list of property filters."},
 		},

@@ -124,9 +124,6 @@ func (m matcher) steps(of []query.ActionStep) (hogql.Expr, error) {
 	return &hogql.Logic{Pos: m.at, Or: true, Args: steps}, nil
 }
 
-// clicked is the event for which steps can have conditions on elements.
-const clicked = "$autocapture"
-
 // step returns the condition that an event satisfies a step; nil for a step without conditions.
 func (m matcher) step(s *query.ActionStep) (hogql.Expr, error) {
 	m.w.Spend.Nodes(1)
@@ -134,7 +131,7 @@ func (m matcher) step(s *query.ActionStep) (hogql.Expr, error) {
 	if s.Event != "" {
 		all = append(all, m.compare(m.field("event"), hogql.Equals, s.Event))
 	}
-	if s.Event == clicked {
+	if s.Event == query.Clicked {
 		elements, err := m.elements(s)
 		if err != nil {
 			return nil, err

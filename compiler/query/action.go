@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pattern"
 )
 
 // Action is a named condition on single events (contract: actions.md, section 2).
@@ -172,14 +173,14 @@ func (r *Reader) stepProperties(o *Object, name string) *Condition {
 	return out
 }
 
-// maxSteps is the most steps that a query may have in place of an action: as many as a stored action.
-const maxSteps = 100
+// MaxActionSteps is the most steps of an action, and of a query in place of one.
+const MaxActionSteps = 100
 
 // ActionSteps reads the steps of an action that is not stored; nil if there are none.
 func (r *Reader) ActionSteps(o *Object, name string) []ActionStep {
 	list := o.List(name)
-	if len(list) > maxSteps {
-		r.Add(o.Field(name), "too_long", fmt.Sprintf("List should have at most %d items", maxSteps))
+	if len(list) > MaxActionSteps {
+		r.Add(o.Field(name), "too_long", fmt.Sprintf("List should have at most %d items", MaxActionSteps))
 		return nil
 	}
 	var out []ActionStep
@@ -207,13 +208,34 @@ func (r *Reader) actionStep(v any, at Place) ActionStep {
 	return s
 }
 
+// Clicked is the event for which steps can have conditions on elements.
+const Clicked = "$autocapture"
+
+// BadRegex says what is wrong with a text of the step that is compared as a regular expression; it is empty if nothing is. Texts that the step ignores do not
+// matter.
+func (s *ActionStep) BadRegex() string {
+	for _, text := range []struct {
+		value   *string
+		by      Matching
+		ignored bool
+	}{{&s.URL, s.URLMatching, false}, {s.Text, s.TextMatching, s.Event != Clicked}, {s.Href, s.HrefMatching, s.Event != Clicked}} {
+		if text.value == nil || text.by != Regex || text.ignored {
+			continue
+		}
+		if wrong := pattern.Mistake(*text.value); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
 // matches notes a text of a step that is not a regular expression although it is compared as one.
 func (o *Object) matches(name string, text *string, by Matching) {
 	if text == nil || by != Regex {
 		return
 	}
-	if _, err := regexp.Compile(*text); err != nil {
-		o.r.Add(o.Field(name), "value_error", fmt.Sprintf("%q is not a valid regular expression: %s.", *text, strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
+	if wrong := pattern.Mistake(*text); wrong != "" {
+		o.r.Add(o.Field(name), "value_error", wrong)
 	}
 }
 

@@ -1,10 +1,12 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pattern"
 )
 
 // PathCleaning replaces each match of a regular expression in the name of a step.
@@ -14,13 +16,6 @@ type PathCleaning struct {
 	// Alias replaces a match; \1 is its first group.
 	Alias string `json:"alias,omitempty"`
 }
-
-// The bounds of a regular expression: its length in bytes, and roughly the number of states of its automaton. The engine refuses larger ones, but
-// only when it runs a query.
-const (
-	maxRegex  = 4096
-	maxStates = 20_000
-)
 
 // PathCleaning reads a list of rules. It refuses rules that the engine could not apply, so that no query with them runs.
 func (r *Reader) PathCleaning(f *Object, name string) []PathCleaning {
@@ -48,25 +43,16 @@ func (r *Reader) pathCleaning(f *Object, name string) (out []PathCleaning, order
 
 // readRegex returns the number of groups in a regular expression, or what is wrong with it.
 func readRegex(regex string) (groups int, wrong string) {
-	if len(regex) > maxRegex {
-		return 0, fmt.Sprintf("Input should be a regular expression of at most %d bytes", maxRegex)
-	}
-	parsed, err := syntax.Parse(regex, syntax.Perl)
-	if err != nil {
-		return 0, "Input should be a regular expression in the syntax of RE2: " + err.Error()
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0, "Input should be a regular expression in the syntax of RE2: " + err.Error()
-	}
-	states := 0
-	for i := range program.Inst {
-		states += 1 + len(program.Inst[i].Rune)
-	}
-	if states > maxStates {
+	parsed, err := pattern.Parse(regex)
+	switch {
+	case err == nil:
+		return parsed.MaxCap(), ""
+	case errors.Is(err, pattern.ErrTooLong):
+		return 0, fmt.Sprintf("Input should be a regular expression of at most %d bytes", pattern.MaxBytes)
+	case errors.Is(err, pattern.ErrTooLarge):
 		return 0, "Input should be a smaller regular expression"
 	}
-	return parsed.MaxCap(), ""
+	return 0, "Input should be a regular expression in the syntax of RE2: " + err.Error()
 }
 
 // escapes matches the escapes in an alias: a backslash, and the digit of a group or a literal character.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+	"github.com/caddy-analytics/caddy-analytics/internal/pattern"
 )
 
 // item is one column of an asterisk.
@@ -87,8 +88,8 @@ func (c pick) written(at hogql.Span) hogql.Expr {
 }
 
 func (s *scope) matching(e *hogql.ColumnsMatching) []pick {
-	pattern := s.pattern(e)
-	if pattern == nil {
+	columns := s.pattern(e)
+	if columns == nil {
 		return nil
 	}
 	if len(s.sources) == 0 {
@@ -99,7 +100,7 @@ func (s *scope) matching(e *hogql.ColumnsMatching) []pick {
 	for _, src := range s.sources {
 		for _, p := range src.columns() {
 			s.r.spend.Work(stepsPerMatch)
-			if pattern.MatchString(p.name) {
+			if columns.MatchString(p.name) {
 				s.r.spend.Columns(1)
 				out = append(out, pick{src: src, place: p})
 			}
@@ -139,30 +140,18 @@ func (s *scope) pattern(e *hogql.ColumnsMatching) *regexp.Regexp {
 		s.r.mistake(e.Pos, "COLUMNS() has an invalid regex pattern: %s", e.Pattern)
 		return nil
 	}
-	n := states(parsed)
+	n := pattern.States(parsed, maxPatternStates)
 	if n > maxPatternStates {
 		s.r.mistake(e.Pos, "The regular expression in COLUMNS is too large: it has more than %d states", maxPatternStates)
 		return nil
 	}
 	s.r.spend.Nodes(n)
-	pattern, err := regexp.Compile(e.Pattern)
+	compiled, err := regexp.Compile(e.Pattern)
 	if err != nil {
 		s.r.mistake(e.Pos, "COLUMNS() has an invalid regex pattern: %s", e.Pattern)
 		return nil
 	}
-	return pattern
-}
-
-// states estimates how many states a pattern compiles to.
-func states(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		n += states(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Min, re.Max, 1)
-	}
-	return min(n, maxPatternStates+1)
+	return compiled
 }
 
 func (s *scope) item(p place, at hogql.Span) item {

@@ -16,7 +16,8 @@ func actionsOf(list []registry.ActionDefinition) *query.Actions {
 	return query.NewActions(out)
 }
 
-// actionOf converts an action to the form that queries use. A filter that can't be read is reported to the queries that use the action.
+// actionOf converts an action to the form that queries use. A filter that cannot be read, or a regular expression that is too large, is reported to
+// the queries that use the action.
 func actionOf(d *registry.ActionDefinition) query.Action {
 	out := query.Action{ID: d.ID, Name: valueOf(d.Name), Deleted: d.Deleted, Steps: make([]query.ActionStep, len(d.Steps))}
 	for i := range d.Steps {
@@ -27,6 +28,7 @@ func actionOf(d *registry.ActionDefinition) query.Action {
 			Text: step.Text, TextMatching: query.Matching(valueOf(step.TextMatching)),
 			Href: step.Href, HrefMatching: query.Matching(valueOf(step.HrefMatching)),
 		}
+		out.Unreadable = cmp.Or(out.Unreadable, out.Steps[i].BadRegex())
 		if len(step.Properties) == 0 {
 			continue
 		}

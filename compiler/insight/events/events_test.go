@@ -189,6 +189,10 @@ func TestReadSteps(t *testing.T) {
 			"no regular expression", `[{"href": "("}, {"href": "(", "href_matching": "regex"}]`,
 			"actionSteps.1.href", at + ".1.href\n  \"(\" is not a valid regular expression: missing closing ): `(`. [type=value_error]",
 		},
+		{
+			"a regular expression that grows", `[{"url": ".{999}.{999}.{999}.{999}.{999}", "url_matching": "regex"}]`,
+			"actionSteps.0.url", at + ".0.url\n  \".{999}.{999}.{999}.{999}.{999}\" is not a valid regular expression: it has more than 20000 states. [type=value_error]",
+		},
 		{"no step", `["a"]`, "actionSteps.0", at + ".0\n  Input should be a valid dictionary [type=model_type]"},
 		{"too many", "[" + strings.Repeat("{}, ", 100) + "{}]", "actionSteps", at + "\n  List should have at most 100 items [type=too_long]"},
 		{

@@ -15,9 +15,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// autocapture is the event for clicks. Selectors are ignored in steps with another event.
-const autocapture = "$autocapture"
-
 // checkSteps refuses steps that no query could use: it compiles their filters and selectors as those of an events query.
 func (s *Actions) checkSteps(ctx context.Context, c *api.Caller, steps []registry.ActionStep) error {
 	compiles := s.Executor.CompilesOf(&c.Caller)
@@ -54,7 +51,7 @@ func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
 			all.All = append(all.All, *given)
 		}
 	}
-	if step.Selector != nil && api.Deref(step.Event) == autocapture {
+	if step.Selector != nil && api.Deref(step.Event) == query.Clicked { // it is ignored in steps with another event
 		element := &query.Property{Type: "element", Key: "selector", Operator: "exact", Value: *step.Selector}
 		all.All = append(all.All, query.Condition{At: "selector", Filter: element})
 	}
