@@ -81,7 +81,11 @@ func TestParseMistakes(t *testing.T) {
 		{"too deep", strings.Repeat("[", 65), "", "JSON parse error - nested too deeply: line 1 column 65 (char 64)"},
 		{
 			"too many values", "[" + strings.Repeat("1,", 1_000_000) + "1]", "",
-			"JSON parse error - more than 1000000 values or 100000 objects: line 1 column 2000001 (char 2000000)",
+			"JSON parse error - more than 1000000 values or 100000 objects: line 1 column 1999999 (char 1999998)",
+		},
+		{
+			"too many lists", "[" + strings.Repeat("[],", 500_000) + "1]", "",
+			"JSON parse error - more than 1000000 values or 100000 objects: line 1 column 1499999 (char 1499998)",
 		},
 		{
 			"too many objects", "[" + strings.Repeat(`{"":","},`, 100_001) + "1]", "",

@@ -18,9 +18,9 @@ import (
 
 // The bounds on a query's JSON. A decoded object can take 50 times its text in memory, so objects are bounded apart from other values.
 const (
-	maxDepth   = 64
-	maxValues  = 1_000_000
-	maxObjects = 100_000
+	MaxDepth   = 64
+	MaxValues  = 1_000_000
+	MaxObjects = 100_000
 )
 
 // decode parses JSON to maps, slices, strings, bools, nils and json.Numbers.
@@ -46,19 +46,21 @@ func checkBounds(raw []byte) error {
 	for i, c := range structure(raw) {
 		switch c {
 		case '{', '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return malformedAt(raw, "nested too deeply", i)
 			}
 			if c == '{' {
 				objects++
+			} else {
+				values++
 			}
 		case '}', ']':
 			depth--
 		case ',':
 			values++
 		}
-		if values > maxValues || objects > maxObjects {
-			return malformedAt(raw, fmt.Sprintf("more than %d values or %d objects", maxValues, maxObjects), i)
+		if values > MaxValues || objects > MaxObjects {
+			return malformedAt(raw, fmt.Sprintf("more than %d values or %d objects", MaxValues, MaxObjects), i)
 		}
 	}
 	return nil
@@ -91,18 +93,32 @@ const (
 	objectSize = 128
 )
 
-// DecodedSize returns about how many bytes of memory the values in JSON take once they are decoded, besides their texts.
-func DecodedSize(raw []byte) int {
-	size := valueSize
+// Count returns about how many values are in JSON, how many objects, and how deep they are nested. It takes no memory.
+func Count(raw []byte) (values, objects, deepest int) {
+	values = 1
+	depth := 0
 	for _, c := range structure(raw) {
 		switch c {
 		case ',':
-			size += valueSize
+			values++
+		case '[':
+			values++
+			depth++
 		case '{':
-			size += objectSize
+			objects++
+			depth++
+		case '}', ']':
+			depth--
 		}
+		deepest = max(deepest, depth)
 	}
-	return size
+	return values, objects, deepest
+}
+
+// DecodedSize returns about how many bytes of memory the values in JSON take once they are decoded, besides their texts.
+func DecodedSize(raw []byte) int {
+	values, objects, _ := Count(raw)
+	return values*valueSize + objects*objectSize
 }
 
 func malformed(raw []byte, err error) error {

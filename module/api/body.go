@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // maxBody is the largest request body, in bytes: contract api.md, section 0.
@@ -143,7 +144,14 @@ func CheckFields(fields map[string]json.RawMessage, allowed ...string) error {
 	return nil
 }
 
-// DecodeObject reads the fields of a JSON object. They share no memory with body. An empty body counts as an empty object.
+// The bounds on one field of a body, unless it is a query, which has bounds of its own. A value can take 50 times its text in memory once it is decoded.
+const (
+	maxFieldValues  = 200_000
+	maxFieldObjects = 20_000
+)
+
+// DecodeObject reads the fields of a JSON object, each of which is small enough to be decoded. They share no memory with body. An empty body counts as an
+// empty object.
 func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]json.RawMessage{}, nil
@@ -155,10 +163,27 @@ func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
 		return nil, Invalid("non_field_errors", "invalid_input", "Invalid data. Expected a dictionary.")
 	}
-	return fields, nil
+	return fields, CheckDecoded(fields)
 }
 
-// CheckJSON reports the position at which a body stops being JSON. Invalid UTF-8 is refused: the decoder would replace it silently.
+// CheckDecoded refuses fields of a body that would take too much memory once they are decoded, or are nested too deeply.
+func CheckDecoded(fields map[string]json.RawMessage) error {
+	for _, name := range SortedNames(fields) {
+		if name == "query" {
+			continue
+		}
+		switch values, objects, depth := query.Count(fields[name]); {
+		case values > maxFieldValues || objects > maxFieldObjects:
+			return Invalid(name, "invalid_input", "A field can have %d values and %d objects, and this one has more.", maxFieldValues, maxFieldObjects)
+		case depth > query.MaxDepth:
+			return Invalid(name, "invalid_input", "A field can be nested %d levels deep, and this one is deeper.", query.MaxDepth)
+		}
+	}
+	return nil
+}
+
+// CheckJSON reports the position at which a body stops being JSON. Invalid UTF-8 is refused: the decoder would replace it silently. So is JSON with more
+// values than a query may have.
 func CheckJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		offset := 0
@@ -168,6 +193,9 @@ func CheckJSON(body []byte) error {
 		return jsonMistake(body, offset, fmt.Sprintf("invalid UTF-8 byte 0x%02x", body[offset]))
 	}
 	if json.Valid(body) {
+		if values, objects, _ := query.Count(body); values > query.MaxValues || objects > query.MaxObjects {
+			return ParseError(fmt.Sprintf("JSON parse error - more than %d values or %d objects", query.MaxValues, query.MaxObjects))
+		}
 		return nil
 	}
 	if len(bytes.TrimSpace(body)) == 0 {

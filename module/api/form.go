@@ -55,7 +55,7 @@ func (in *Input) ReadForm(files ...string) (Form, bool, error) {
 	for name, texts := range r.texts {
 		r.form.Fields[name] = formValue(texts)
 	}
-	return r.form, true, nil
+	return r.form, true, CheckDecoded(r.form.Fields)
 }
 
 // formReader is a form being read.

@@ -38,6 +38,9 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 			return nil, extraField(name, fields)
 		}
 	}
+	if err := api.CheckDecoded(fields); err != nil {
+		return nil, err
+	}
 	raw, ok := fields["query"]
 	if !ok || api.IsNull(raw) {
 		return nil, requestMistake("query", "Field required", "missing")

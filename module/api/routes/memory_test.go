@@ -169,3 +169,48 @@ func TestUploadWithoutMemory(t *testing.T) {
 		t.Errorf("a small body: %d %s", answer.Code, answer.Body)
 	}
 }
+
+// TestManyValues: a body whose values would take gigabytes of memory once they are decoded is refused, as JSON and as a form, before any of them is.
+func TestManyValues(t *testing.T) {
+	w := apitest.New(t)
+	w.NewEndpoint(t, "mine", "select n from events")
+	const form = "application/x-www-form-urlencoded"
+	list := "[1" + strings.Repeat(",1", 200_000) + "]"
+	objects := "[{}" + strings.Repeat(",{}", 20_000) + "]"
+	lists := "[" + strings.Repeat("[[[]]],", 70_000) + "1]"
+	deep := strings.Repeat("[", 64) + "[]" + strings.Repeat("]", 64)
+	for name, tt := range map[string]struct{ path, typ, body, attr string }{
+		"a variable of a run":       {"endpoints/mine/run", "", `{"variables": {"country": ` + list + `}}`, "variables"},
+		"objects in a variable":     {"endpoints/mine/run", "", `{"variables": {"country": ` + objects + `}}`, "variables"},
+		"lists in a variable":       {"endpoints/mine/run", "", `{"variables": {"country": ` + lists + `}}`, "variables"},
+		"a list that is deep":       {"endpoints/mine/run", "", `{"variables": {"country": ` + deep + `}}`, "variables"},
+		"a variable of a query":     {"query/", "", `{"query": {}, "variables_override": {"country": ` + list + `}}`, "variables_override"},
+		"filters of a query":        {"query/", "", `{"query": {}, "filters_override": {"properties": ` + objects + `}}`, "filters_override"},
+		"names of endpoints":        {"endpoints/last_execution_times/", "", `{"names": ` + list + `}`, "names"},
+		"a field of a form":         {"endpoints/last_execution_times/", form, "names=" + list, "names"},
+		"fields of a body":          {"endpoints/last_execution_times/", "", "{" + strings.Repeat(`"a":1,`, 1_000_000) + `"b":1}`, ""},
+		"fields around a query":     {"query/", "", "{" + strings.Repeat(`"a":1,`, 1_000_000) + `"b":1}`, ""},
+		"objects in a query's body": {"query/", "", `{"query": [{}` + strings.Repeat(",{}", 100_000) + `]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			headers := []string{}
+			if tt.typ != "" {
+				headers = []string{"Content-Type", tt.typ}
+			}
+			answer := w.Send(t, http.MethodPost, "/api/projects/@current/"+tt.path, tt.body, headers...)
+			want := "A field can have 200000 values and 20000 objects, and this one has more."
+			switch {
+			case tt.attr == "":
+				want = "JSON parse error - more than 1000000 values or 100000 objects"
+			case strings.Contains(tt.body, deep):
+				want = "A field can be nested 64 levels deep, and this one is deeper."
+			}
+			if got := apitest.FieldOf(t, answer, "detail"); answer.Code != http.StatusBadRequest || got != want {
+				t.Errorf("answered %d %.300s", answer.Code, answer.Body)
+			}
+			if got, _ := apitest.FieldOf(t, answer, "attr").(string); got != tt.attr {
+				t.Errorf("the field is %q, want %q", got, tt.attr)
+			}
+		})
+	}
+}
