@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ var headings = []struct {
 	{clickhouse.ByEmail, []string{"email", "e-mail"}},
 }
 
+// maxListed is the most people that a file can list, each counted once.
+const maxListed = 500_000
+
 // readCSV reads the people listed in a file (contract: cohorts.md, section 1).
 func readCSV(text []byte) (people, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -45,17 +49,29 @@ func readCSV(text []byte) (people, error) {
 		return p, badCSV("Multi-column CSV must contain at least one column with a supported ID header: person_id, distinct_id or email. " +
 			"Found: " + strings.Join(shownCells(first), ", "))
 	}
-	for err == nil {
+	seen := make(map[string]bool)
+	for _, name := range p.names { // of the first row
+		seen[name] = true
+	}
+	for {
 		var row []string
-		if row, err = r.Read(); err == nil {
-			p.add(row, column)
+		if row, err = r.Read(); err != nil {
+			break
 		}
+		name := p.name(row, column)
+		if name == "" || seen[name] {
+			continue
+		}
+		if len(p.names) == maxListed {
+			return p, badCSV(fmt.Sprintf("CSV file lists more than %d people.", maxListed))
+		}
+		seen[name] = true
+		p.names = append(p.names, name)
 	}
 	if !errors.Is(err, io.EOF) {
 		return p, badCSV("CSV file cannot be read: " + err.Error() + ".")
 	}
 	slices.Sort(p.names)
-	p.names = slices.Compact(p.names)
 	return p, nil
 }
 
@@ -78,26 +94,24 @@ func columnOf(first []string) (p people, column int, ok bool) {
 		return people{}, 0, cells == 0
 	}
 	p = people{clickhouse.ByDistinctID, []string{}}
-	p.add(first, filled)
+	p.names = append(p.names, p.name(first, filled))
 	return p, filled, true
 }
 
-// add adds the person of a row. A row without that column, or with a blank or invalid id, is skipped.
-func (p *people) add(row []string, column int) {
+// name returns the name of the person of a row; empty for a row without that column, or with a blank or invalid id.
+func (p *people) name(row []string, column int) string {
 	if column >= len(row) {
-		return
+		return ""
 	}
 	name := strings.TrimSpace(row[column])
 	if p.by == clickhouse.ByPersonID {
 		id, err := uuid.Parse(name)
 		if err != nil {
-			return
+			return ""
 		}
-		name = id.String()
+		return id.String()
 	}
-	if name != "" {
-		p.names = append(p.names, name)
-	}
+	return name
 }
 
 // shownCells returns the first cells of a row, shortened for a message.

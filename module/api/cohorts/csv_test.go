@@ -2,6 +2,8 @@ package cohorts
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +52,24 @@ func TestReadCSV(t *testing.T) {
 				t.Errorf("names by %d, want %d (-want +got):\n%s", got.by, tt.by, diff)
 			}
 		})
+	}
+}
+
+// TestLongCSV reads files with as many people as there can be, in more rows, and with one more.
+func TestLongCSV(t *testing.T) {
+	var b strings.Builder
+	for n := range maxListed {
+		fmt.Fprintf(&b, "%d\n", n)
+	}
+	b.WriteString("0\n1\n")
+	got, err := readCSV([]byte(b.String()))
+	if err != nil || len(got.names) != maxListed {
+		t.Errorf("%d names, %v", len(got.names), err)
+	}
+	b.WriteString("one more\n")
+	_, err = readCSV([]byte(b.String()))
+	if refused, ok := errors.AsType[*api.Error](err); !ok || refused.Detail != "CSV file lists more than 500000 people." || refused.Attr != "csv" {
+		t.Errorf("one more: %v", err)
 	}
 }
 
