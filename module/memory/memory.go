@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 )
@@ -131,6 +132,14 @@ func (l *Loan) Belong(project int64) {
 	if l.bytes == 0 {
 		l.Project = project
 	}
+}
+
+// Most returns the most bytes that Take can ever lend: those that a project gets while nothing else is lent. Asking for more would always fail.
+func (l *Loan) Most() int64 {
+	if l == nil {
+		return math.MaxInt64
+	}
+	return l.Pool.size / 2
 }
 
 // Take lends more bytes. It waits for them if it has to. The error is ErrNone, or the cause of ctx.

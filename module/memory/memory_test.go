@@ -48,7 +48,8 @@ func TestShares(t *testing.T) {
 	if lent := pool.Lent(); lent != 0 {
 		t.Errorf("%d bytes are lent after everything was returned", lent)
 	}
-	take(t, loan(4), 500, true)
+	take(t, loan(4), 501, false)
+	take(t, loan(4), loan(4).Most(), true)
 }
 
 // TestSharedBody: a body that is sent to several clients counts once, until it was sent to all of them.
@@ -112,7 +113,7 @@ func TestWait(t *testing.T) {
 // TestNilLoan: without a pool, everything is granted.
 func TestNilLoan(t *testing.T) {
 	var l *memory.Loan
-	if err := errors.Join(l.Take(now(t), 1<<40), l.Hold(now(t), []byte("x"))); err != nil {
+	if err := errors.Join(l.Take(now(t), l.Most()), l.Hold(now(t), []byte("x"))); err != nil {
 		t.Error(err)
 	}
 	l.Return()

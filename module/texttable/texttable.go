@@ -63,10 +63,15 @@ func Texts(rows [][]string, most int) string {
 }
 
 func cut(text string, most int) string {
-	if most > 0 && len(text) > most {
-		if runes := []rune(text); len(runes) > most {
-			return string(runes[:most]) + "…"
+	if most <= 0 || len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i] + "…"
 		}
+		n++
 	}
 	return text
 }

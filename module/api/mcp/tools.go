@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"unicode/utf8"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -65,6 +67,22 @@ func cellsOf(truncate *bool) int {
 	return cellLength
 }
 
+// textSize is about how many times the memory of a result the text takes, with the cells and the JSON that it is made of.
+const textSize = 4
+
+// memoryOf returns about how many bytes it takes to write a result as text, with cells of at most that many characters; 0 leaves them whole.
+func memoryOf(e *cache.Entry, cells int) int64 {
+	size := e.Size()
+	if cells > 0 {
+		longest := 0 // is decoded before its cells are cut
+		for row := range e.Result.Rows() {
+			longest = max(longest, len(row))
+		}
+		size = min(size, int64(longest)+int64(e.Result.Len())*int64(len(e.Result.Columns()))*int64(cells*utf8.UTFMax))
+	}
+	return textSize * size
+}
+
 // executeSQL runs HogQL and answers with a table.
 func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
@@ -85,8 +103,14 @@ func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*
 		return answer("", got.Quotas, err)
 	}
 	entry := got.Answer.Entry
+	cells := cellsOf(args.Truncate)
+	leave, err := result.Reserve(ctx, in, c.Project.ID, min(memoryOf(entry, cells), in.Memory.Most()))
+	if err != nil {
+		return &api.Response{Quotas: got.Quotas}, err
+	}
+	defer leave()
 	done, _ := entry.Meta.(*execution.Details)
-	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), cellsOf(args.Truncate))
+	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), cells)
 	if err != nil {
 		return &api.Response{Quotas: got.Quotas}, fmt.Errorf("writing rows as text: %w", err)
 	}
