@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,19 +148,29 @@ func ShowValue(value any) string {
 	return string(text)
 }
 
-// UsesVariable reports whether a query depends on a variable: in a condition of an insight, or as a placeholder in SQL. Declaring the variable is not
-// enough.
-func UsesVariable(node query.Node, name string) bool {
-	if n, ok := node.(query.Insight); ok {
-		return slices.Contains(query.VariableNames(n), name)
+// UsedVariables returns the names of the variables that a query depends on: in a condition of an insight, or as a placeholder in SQL. Declaring a variable
+// is not enough. It parses the SQL.
+func UsedVariables(node query.Node) map[string]bool {
+	used := make(map[string]bool)
+	switch n := node.(type) {
+	case query.Insight:
+		for _, name := range query.VariableNames(n) {
+			used[name] = true
+		}
+	case *query.HogQL:
+		names, err := compiler.Variables(n.Text())
+		if err != nil {
+			return used
+		}
+		declared := make(map[string]bool, len(n.Variables))
+		for _, v := range n.Variables {
+			declared[v.CodeName] = true
+		}
+		for _, name := range names {
+			used[name] = declared[name]
+		}
 	}
-	n, ok := node.(*query.HogQL)
-	if !ok {
-		return false
-	}
-	used, err := compiler.Variables(n.Text())
-	return err == nil && slices.Contains(used, name) &&
-		slices.ContainsFunc(slices.Collect(maps.Values(n.Variables)), func(v query.Variable) bool { return v.CodeName == name })
+	return used
 }
 
 // StoredQuery reads the query of a version.

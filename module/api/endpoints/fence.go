@@ -30,8 +30,9 @@ func fence(c *api.Caller, node query.Node, given map[string]json.RawMessage, ove
 	if out == nil {
 		out = make(map[string]json.RawMessage, len(fixed))
 	}
+	used := api.UsedVariables(node)
 	for _, name := range slices.Sorted(maps.Keys(fixed)) {
-		if !api.UsesVariable(node, name) {
+		if !used[name] {
 			return nil, api.ErrNoAccess
 		}
 		if raw, ok := given[name]; ok && !c.SameValue(name, raw, fixed[name]) {

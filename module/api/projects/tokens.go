@@ -123,6 +123,9 @@ func tokenVariables(c *api.Caller, fields map[string]json.RawMessage, endpoints 
 	if err != nil {
 		return nil, err
 	}
+	if err := checkCount(given); err != nil {
+		return nil, api.Invalid("variables", "invalid_input", "%s", err.Error())
+	}
 	wanted, fixed := maps.Clone(given), map[string]json.RawMessage(nil)
 	if c.Key.Fixed != "" {
 		if fixed, err = api.FixedValues(c.Key); err != nil {
@@ -138,7 +141,7 @@ func tokenVariables(c *api.Caller, fields map[string]json.RawMessage, endpoints 
 		}
 		wanted[name] = value
 	}
-	values, err := BindKey(c.Snapshot, c.Project.ID, wanted, endpoints)
+	values, err := bindKey(c.Snapshot, c.Project.ID, wanted, endpoints)
 	if err != nil {
 		return nil, api.Invalid("variables", "invalid_input", "%s", err.Error())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -260,6 +261,10 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 }
 
 func TestIssueMistakes(t *testing.T) {
+	var manyVariables strings.Builder
+	for n := range 100_000 {
+		fmt.Fprintf(&manyVariables, `, "v%d": 1`, n)
+	}
 	w := apitest.NewWithEndpoints(t)
 	_, secret := w.NewKey(t, w.Project.ID, registry.Secret, "endpoint:read")
 	_, acme := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
@@ -279,6 +284,10 @@ func TestIssueMistakes(t *testing.T) {
 		{"null", secret, `{"endpoints": ["open"], "origins": ["null"]}`, `400 "null" is not a valid origin (want, for example, https://app.example.com)`},
 		{"a rate", secret, `{"endpoints": ["open"], "rate": "fast"}`, `400 "fast" is not a valid rate (want, for example, 240/m)`},
 		{"another field", secret, `{"endpoints": ["open"], "scopes": ["*"]}`, "400 Extra inputs are not permitted"},
+		{
+			"many variables", secret, `{"endpoints": ["open"], "variables": {"v": 1` + manyVariables.String() + `}}`,
+			"400 at most 200 variables can be fixed, and these are 100001",
+		},
 		{"a variable that it does not use", secret, `{"endpoints": ["open"], "variables": {"customer": "acme"}}`, "400 endpoint open does not use the variable(s) customer: a key that fixes them could not run it"},
 		{"a variable without a value", secret, `{"endpoints": ["mine"], "variables": {"customer": ""}}`, "400 The value of customer can't be empty."},
 		{"a variable that is null", secret, `{"endpoints": ["trend"], "variables": {"customer": null}}`, "400 variable customer: null is not a string"},
@@ -296,6 +305,27 @@ func TestIssueMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTokenOfManyVariables: a key that was made before the bound can fix more variables than a request may. It still issues tokens.
+func TestTokenOfManyVariables(t *testing.T) {
+	w := apitest.New(t)
+	fixed, declared := map[string]any{}, map[string]any{}
+	var names []string
+	for n := range 201 {
+		name, id := fmt.Sprintf("v%d", n), fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
+		names = append(names, "{variables."+name+"}")
+		fixed[name], declared[id] = "x", map[string]any{"variableId": id, "code_name": name}
+	}
+	_, err := w.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.Project.ID, Name: "many", Query: jsontext.Append(nil, map[string]any{
+		"kind": "HogQLQuery", "query": "select n from events where event in (" + strings.Join(names, ", ") + ")", "variables": declared,
+	})}, apitest.Began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret := w.BoundKey(t, registry.Secret, fixed, "many")
+	w.NewToken(t, secret, `{"endpoints": ["many"]}`)
+	w.NewToken(t, secret, `{"endpoints": ["many"], "variables": {"v0": "x"}}`)
 }
 
 // TestTokenRate: a token has its own rate, and shares its key's rate with all others.
