@@ -98,11 +98,7 @@ func (s *session) change(ctx context.Context, c Change) error {
 func (p *profile) with(c Change) (changed bool, err error) {
 	next := *p
 	next.properties = slices.Clone(p.properties)
-	for _, key := range c.Unset {
-		if next.unset(key) {
-			changed = true
-		}
-	}
+	changed = next.unset(setOf(c.Unset))
 	for _, m := range c.Set {
 		if m.Value.IsNull() && next.properties.Get(m.Key) == nil {
 			continue // a missing property counts as null

@@ -10,7 +10,7 @@ type event struct {
 	personless   bool // sent without profile, or its person was deleted in the meantime
 	deleted      bool // the event was deleted in the meantime
 	set, setOnce record.Object
-	unset        []string
+	unset        map[string]bool
 }
 
 // newEvent reads what a record says. It brings the properties of a captured event into the form that is stored. A late event changes no person.
@@ -21,11 +21,23 @@ func newEvent(r *record.Record, captured, late bool) *event {
 	}
 	e.setOnce = r.Properties.Get("$set_once").Object()
 	e.set = r.Properties.Get("$set").Object()
-	e.unset = r.Properties.Get("$unset").Keys()
+	e.unset = setOf(r.Properties.Get("$unset").Keys())
 	if captured && !e.personless {
 		e.lift()
 	}
 	return e
+}
+
+// setOf returns the set of some keys; nil for none.
+func setOf(keys []string) map[string]bool {
+	if len(keys) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		set[key] = true
+	}
+	return set
 }
 
 // profileProperty is false in an event without profile.

@@ -179,6 +179,8 @@ func (g *groups) describe(line int, id groupID, properties record.Object) *group
 	if !one.described {
 		one.described, one.changed, one.line = true, true, line
 	}
+	one.index(len(properties))
+	defer one.unindex()
 	for _, m := range properties {
 		changed, ok := one.set(m)
 		if !ok {

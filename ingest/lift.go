@@ -63,13 +63,15 @@ func worthwhile(of *person, e *event) bool {
 	case "$identify", "$set", "$create_alias", "$merge_dangerously":
 		return true
 	}
+	of.index(len(e.setOnce) + len(e.set))
+	defer of.unindex()
 	for _, m := range e.setOnce {
 		if !m.Value.IsNull() && missing(of, m) { // posthog-js sends two dozen nulls with each page
 			return true
 		}
 	}
 	for _, m := range e.set {
-		old := of.properties.Get(m.Key)
+		old := of.get(m.Key)
 		switch {
 		case old == nil && !m.Value.IsNull():
 			return true
@@ -77,10 +79,5 @@ func worthwhile(of *person, e *event) bool {
 			return true
 		}
 	}
-	for _, key := range e.unset {
-		if of.properties.Get(key) != nil {
-			return true
-		}
-	}
-	return false
+	return of.hasAny(e.unset)
 }

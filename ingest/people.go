@@ -199,11 +199,13 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 		p.assign(line, id, target)
 	}
 	source.ids = nil
+	target.index(len(source.properties))
 	for _, m := range source.properties {
-		if target.properties.Get(m.Key) == nil {
+		if target.get(m.Key) == nil {
 			p.give(target, line, m)
 		}
 	}
+	target.unindex()
 	if !source.createdAt.IsZero() && (target.createdAt.IsZero() || source.createdAt.Before(target.createdAt)) {
 		target.date(line, source.createdAt, source.given)
 	}
@@ -225,7 +227,7 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 
 // give sets a property of a person, if there is room for it.
 func (p *people) give(to *person, line int, m record.Member) {
-	if p.captured && m.Value.IsNull() && to.properties.Get(m.Key) == nil {
+	if p.captured && m.Value.IsNull() && to.get(m.Key) == nil {
 		return // a missing property counts as null
 	}
 	changed, ok := to.set(m)

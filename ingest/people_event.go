@@ -88,6 +88,8 @@ func (p *people) updateCaptured(of *person, e *event) {
 
 // update applies $set_once, $set and $unset, in this order.
 func (p *people) update(of *person, e *event) {
+	of.index(len(e.setOnce) + len(e.set))
+	defer of.unindex()
 	for _, m := range e.setOnce {
 		if missing(of, m) {
 			p.give(of, e.Line, m)
@@ -96,15 +98,13 @@ func (p *people) update(of *person, e *event) {
 	for _, m := range e.set {
 		p.give(of, e.Line, m)
 	}
-	for _, key := range e.unset {
-		if of.unset(key) {
-			of.change(e.Line)
-		}
+	if of.unset(e.unset) {
+		of.change(e.Line)
 	}
 }
 
 // missing reports whether $set_once has a property to fill. A null property counts as missing.
 func missing(of *person, m record.Member) bool {
-	old := of.properties.Get(m.Key)
+	old := of.get(m.Key)
 	return old == nil || old.IsNull() && !m.Value.IsNull()
 }
