@@ -25,7 +25,8 @@ func (x *Index) OfQuery(snap *registry.Snapshot, project int64, query json.RawMe
 func (x *Index) OfSteps(snap *registry.Snapshot, project int64, steps []registry.ActionStep) Reached {
 	return x.reach(snap, project, func(r *reader) (all compiler.Uses) {
 		for i := range steps {
-			all = joined(all, r.ofStep(steps[i].Properties))
+			uses := r.ofStep(steps[i].Properties)
+			all.Actions, all.Cohorts = append(all.Actions, uses.Actions...), append(all.Cohorts, uses.Cohorts...)
 		}
 		return all
 	})
@@ -44,30 +45,43 @@ func (x *Index) reach(snap *registry.Snapshot, project int64, first func(*reader
 	return k.reader.reach(snap, project, first(k.reader))
 }
 
-// reach follows uses through existing actions and cohorts. Deleted ones lead nowhere.
-func (r *reader) reach(snap *registry.Snapshot, project int64, next compiler.Uses) Reached {
+// reach follows uses through existing actions and cohorts, each once. Deleted ones lead nowhere.
+func (r *reader) reach(snap *registry.Snapshot, project int64, first compiler.Uses) Reached {
 	actions, cohorts := make(map[int64]bool), make(map[int64]bool)
-	for len(next.Actions)+len(next.Cohorts) > 0 {
-		var after compiler.Uses
-		for _, id := range next.Actions {
-			if a := snap.AnyAction(project, id); !actions[id] && a != nil && !a.Deleted {
+	var left compiler.Uses
+	add := func(found compiler.Uses) {
+		left.Actions = addNew(left.Actions, actions, found.Actions)
+		left.Cohorts = addNew(left.Cohorts, cohorts, found.Cohorts)
+	}
+	add(first)
+	for {
+		if n := len(left.Actions) - 1; n >= 0 {
+			a := snap.AnyAction(project, left.Actions[n])
+			left.Actions = left.Actions[:n]
+			if a != nil && !a.Deleted {
 				for i := range a.Steps {
-					after = joined(after, r.ofStep(a.Steps[i].Properties))
+					add(r.ofStep(a.Steps[i].Properties))
 				}
 			}
-			actions[id] = true
-		}
-		for _, id := range next.Cohorts {
-			if c := snap.Cohort(project, id); !cohorts[id] && c != nil {
-				after = joined(after, r.ofCohort(c))
+		} else if n := len(left.Cohorts) - 1; n >= 0 {
+			c := snap.Cohort(project, left.Cohorts[n])
+			left.Cohorts = left.Cohorts[:n]
+			if c != nil {
+				add(r.ofCohort(c))
 			}
-			cohorts[id] = true
+		} else {
+			return Reached{slices.Sorted(maps.Keys(actions)), slices.Sorted(maps.Keys(cohorts))}
 		}
-		next = after
 	}
-	return Reached{slices.Sorted(maps.Keys(actions)), slices.Sorted(maps.Keys(cohorts))}
 }
 
-func joined(a, b compiler.Uses) compiler.Uses {
-	return compiler.Uses{Actions: append(slices.Clip(a.Actions), b.Actions...), Cohorts: append(slices.Clip(a.Cohorts), b.Cohorts...)}
+// addNew appends the ids that are not known, which they are then.
+func addNew(to []int64, known map[int64]bool, ids []int64) []int64 {
+	for _, id := range ids {
+		if !known[id] {
+			known[id] = true
+			to = append(to, id)
+		}
+	}
+	return to
 }
