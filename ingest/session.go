@@ -132,7 +132,7 @@ func (s *session) overLimit() bool {
 	return entries > cmp.Or(s.state, most) || bytes > maxStateBytes
 }
 
-// kept returns the number of things kept, and their bytes.
+// kept returns how many people and groups are kept, and their bytes.
 func (s *session) kept() (entries, bytes int) {
 	return 1 + len(s.people.ids) + len(s.groups.known), s.people.bytes() + s.groups.bytes()
 }

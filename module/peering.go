@@ -295,7 +295,7 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	}
 	release, ok := rt.Retain()
 	if !ok {
-		return peers.Declined("the server is shutting down")
+		return peers.Declined("the node is stopping, or its config is being replaced")
 	}
 	defer release()
 	if !later.to(ctx, asked.Revision) {

@@ -362,7 +362,7 @@ func (rs *Runs) PickedUp(r *Run, ended bool) time.Time {
 	return r.Start
 }
 
-// Canceled counts what a cancel found.
+// Cancelled counts what a cancel found.
 type Cancelled struct{ Stopped, Forgotten, Left int }
 
 // Cancel cancels everything that has an id: queries that wait for their turn, running ones unless queuedOnly, and the state of ended ones. A
