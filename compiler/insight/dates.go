@@ -56,7 +56,7 @@ func ResolveUncut(w *World, c *query.Common, interval query.Interval) (Range, er
 
 // PreviousDays is like Previous, for a range of days that is shown as one number. If it ends relative to the present, the ends of what it
 // is compared with depend on the query's interval, as for a chart. Otherwise both have the same length.
-func (r *Range) PreviousDays(w *World, c *query.Common, interval query.Interval, compare *query.Compare, attr string) (Range, error) {
+func (r *Range) PreviousDays(w *World, c *query.Common, interval query.Interval, compare *query.Compare) (Range, error) {
 	of := *r
 	if r.to.Relative() && !r.wholeOnly {
 		var err error
@@ -64,7 +64,7 @@ func (r *Range) PreviousDays(w *World, c *query.Common, interval query.Interval,
 			return of, err
 		}
 	}
-	p, err := of.Previous(compare, attr)
+	p, err := of.Previous(compare)
 	p.Interval = r.Interval
 	return p, err
 }
@@ -290,15 +290,14 @@ func (r *Range) onDay(t time.Time) bool {
 	return false
 }
 
-// Previous returns the range that this one is compared with (contract: trends.md, section 9). attr is the field compare_to. The error is a
-// *diag.Error.
-func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
+// Previous returns the range that this one is compared with (contract: trends.md, section 9). The error is a *diag.Error.
+func (r *Range) Previous(compare *query.Compare) (Range, error) {
 	p := *r
 	length := Wall(r.To).Sub(Wall(r.From))
 	if compare.To != "" {
 		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location(), r.weekStart)
 		if !ok || !m.Relative() {
-			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", diag.Shown(compare.To))
+			return p, diag.Field(diag.InvalidInput, compare.At, "compare_to '%s' is not a relative date (want, for example, -1w)", diag.Shown(compare.To))
 		}
 		p.From = m.Time
 		p.To = unwall(Wall(p.From).Add(length), r.To.Location())

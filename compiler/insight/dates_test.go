@@ -178,7 +178,7 @@ func TestPrevious(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := r.Previous(&query.Compare{To: tt.to}, "compare_to")
+			p, err := r.Previous(&query.Compare{At: "compare_to", To: tt.to})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,8 +46,6 @@ type Filters struct {
 // Property is one property filter.
 type Property = filter.Property
 
-const noGroup = -1
-
 // groupTypeRange is the message for a group type index that is out of range.
 var groupTypeRange = "Input should be from 0 to " + strconv.Itoa(physical.GroupTypes-1)
 
@@ -202,7 +200,7 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	if group, ok := o.Integer("group_type_index"); ok || typ != "group" {
 		p.Group = group
 	} else {
-		p.Group = noGroup
+		p.Group = NoGroup
 	}
 	if !slices.Contains(propertyTypes, typ) {
 		r.Add(o.Field("type"), "union_tag_invalid",
@@ -211,7 +209,7 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	if !plainValue(p.Value) {
 		r.Add(o.Field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")
 	}
-	if (p.Group < 0 || p.Group >= physical.GroupTypes) && p.Group != noGroup {
+	if (p.Group < 0 || p.Group >= physical.GroupTypes) && p.Group != NoGroup {
 		r.Add(o.Field("group_type_index"), "value_error", groupTypeRange)
 	}
 	o.Ignore("label", "group_key_names", "cohort_name")

@@ -30,8 +30,8 @@ type Parts struct {
 	Breakdowns **Breakdowns
 	// Compare is nil too for displays that show no comparison.
 	Compare **Compare
-	// Compared reports whether the insight is compared even if nothing asks for that.
-	Compared bool
+	// Compared is the comparison of an insight that is compared even if nothing asks for that; nil for others.
+	Compared *Compare
 }
 
 // IntervalOf returns the interval of an insight, or its period for kinds with periods instead; empty for other queries.
@@ -146,6 +146,8 @@ func (i Interval) Months() int {
 
 // Compare asks for the same numbers over an earlier period as well.
 type Compare struct {
+	// At is the place of To in the request's JSON, for the attr of a mistake.
+	At string `json:"-"`
 	// To is a relative date at which the other period starts, such as -1w; empty for the period before.
 	To string `json:"compare_to,omitempty"`
 }
@@ -287,7 +289,7 @@ func (r *Reader) CompareFilter(o *Object) (out Compare, on bool) {
 		return out, false
 	}
 	c := r.Object(given, o.Field("compareFilter"))
-	on, out.To = c.Flag("compare"), c.Text("compare_to")
+	on, out.To, out.At = c.Flag("compare"), c.Text("compare_to"), c.Field("compare_to").Attr
 	c.Close()
 	return out, on
 }
@@ -456,7 +458,7 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 	return out
 }
 
-// NoGroup stands for the group type of a breakdown that needs one but names none. Such an insight can be saved.
+// NoGroup stands for the group type of a breakdown or filter that needs one but names none. Such an insight can be saved.
 const NoGroup = -1
 
 // groupOf reads the index of the group type of a breakdown.

@@ -120,12 +120,12 @@ func (ov *Overrides) compare(parts Parts) {
 	switch {
 	case parts.DateRange.From == "all" && (ov.DateFrom == "all" || ov.Compare != nil):
 		*parts.Compare = nil
-	case ov.Compare != nil && (ov.Compared || parts.Compared):
+	case ov.Compare != nil && (ov.Compared || parts.Compared != nil):
 		*parts.Compare = ov.Compare
 	case ov.Compare != nil:
 		*parts.Compare = nil
-	case parts.Compared && *parts.Compare == nil:
-		*parts.Compare = &Compare{}
+	case parts.Compared != nil:
+		*parts.Compare = parts.Compared
 	}
 }
 
@@ -194,7 +194,7 @@ func (c *Condition) Echo() any {
 		if c.Filter.Value != nil {
 			out["value"] = c.Filter.Value
 		}
-		if c.Filter.Type == "group" && c.Filter.Group != noGroup {
+		if c.Filter.Type == "group" && c.Filter.Group != NoGroup {
 			out["group_type_index"] = c.Filter.Group
 		}
 		return out

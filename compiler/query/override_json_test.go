@@ -31,6 +31,7 @@ func TestOverlaid(t *testing.T) {
 			"a comparison", trends, `{"compareFilter":{"compare":true,"compare_to":"-1w"}}`, ``,
 			`{"compareFilter":{"compare":true,"compare_to":"-1w"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
 		},
+		{"no comparison of its own", trends, `{"compareFilter":null,"date_from":"-30d"}`, ``, `{"dateRange":{"date_from":"-30d"},"kind":"TrendsQuery","series":[{"event":"a"}]}`},
 		{
 			"no comparison", `{"kind":"StickinessQuery","series":[{"event":"a"}],"compareFilter":{"compare":true}}`, `{"compareFilter":{"compare":false}}`, ``,
 			`{"compareFilter":{"compare":false},"kind":"StickinessQuery","series":[{"event":"a"}]}`,
@@ -53,8 +54,10 @@ func TestOverlaid(t *testing.T) {
 			`{"compareFilter":{"compare":false,"compare_to":"-1w"},"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`,
 		},
 		{
-			"a metric of all time, over other dates", `{"kind":"TrendsQuery","series":[{"event":"a"}],"dateRange":{"date_from":"all"},"trendsFilter":{"display":"Metric"}}`, `{"date_from":"-7d"}`, ``,
-			`{"dateRange":{"date_from":"-7d"},"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`,
+			"a metric of all time, over other dates",
+			`{"kind":"TrendsQuery","series":[{"event":"a"}],"dateRange":{"date_from":"all"},"trendsFilter":{"display":"Metric"},"compareFilter":{"compare":false,"compare_to":"-1w"}}`,
+			`{"date_from":"-7d"}`, ``,
+			`{"compareFilter":{"compare":false,"compare_to":"-1w"},"dateRange":{"date_from":"-7d"},"kind":"TrendsQuery","series":[{"event":"a"}],"trendsFilter":{"display":"Metric"}}`,
 		},
 		{
 			"a kind without comparisons", `{"kind":"LifecycleQuery","series":[{"event":"a"}]}`, `{"compareFilter":{"compare":true},"date_from":"all"}`, ``,

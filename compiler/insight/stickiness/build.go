@@ -71,7 +71,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	}
 	b.periods = []insight.Range{dates}
 	if q.Compare != nil && !dates.All { // there is nothing before all of time
-		previous, err := dates.Previous(q.Compare, q.Field("compareFilter.compare_to"))
+		previous, err := dates.Previous(q.Compare)
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 			}},
 		},
 		Interval: query.Day, IntervalCount: &three, Cumulative: true,
-		Criteria: &stickiness.Criteria{Operator: stickiness.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
+		Criteria: &stickiness.Criteria{Operator: stickiness.AtMost, Value: 2}, Compare: &query.Compare{At: "compareFilter.compare_to", To: "-1w"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stickiness (-want +got):\n%s", diff)

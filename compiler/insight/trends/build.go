@@ -177,11 +177,10 @@ func (b *builder) prepare() error {
 
 // previous returns the range that the current one is compared with.
 func (b *builder) previous(current *insight.Range) (insight.Range, error) {
-	attr := b.q.Field("compareFilter.compare_to")
 	if b.total() {
-		return current.PreviousDays(b.w, &b.q.Common, b.q.Interval, b.q.Compare, attr)
+		return current.PreviousDays(b.w, &b.q.Common, b.q.Interval, b.q.Compare)
 	}
-	return current.Previous(b.q.Compare, attr)
+	return current.Previous(b.q.Compare)
 }
 
 // scope is a part of time that one SELECT covers.

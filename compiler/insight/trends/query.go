@@ -14,7 +14,9 @@ type Query struct {
 	Interval   query.Interval    `json:"interval"`
 	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
 	Compare    *query.Compare    `json:"compare,omitempty"`
-	Display    Display           `json:"display"`
+	// CompareFilter is what compareFilter says, even if it asks for no comparison.
+	CompareFilter query.Compare `json:"-"`
+	Display       Display       `json:"display"`
 	// Formulas are computed from the series, which are then not in the answer themselves.
 	Formulas []Formula `json:"formulas,omitempty"`
 	// FormulaField is the field of trendsFilter that has the formulas.
@@ -70,7 +72,10 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Query) Parts() query.Parts {
-	parts := query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compared: q.compares(false)}
+	parts := query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns}
+	if q.compares(false) {
+		parts.Compared = &q.CompareFilter
+	}
 	if !uncompared[q.Display] {
 		parts.Compare = &q.Compare
 	}
@@ -91,8 +96,9 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if given, ok := o.Take("trendsFilter"); ok {
 		trendsFilter(r, q, given, o.Field("trendsFilter"))
 	}
-	if compare, on := r.CompareFilter(o); q.compares(on) {
-		q.Compare = &compare
+	var on bool
+	if q.CompareFilter, on = r.CompareFilter(o); q.compares(on) {
+		q.Compare = &q.CompareFilter
 	}
 	if q.Display == Slope {
 		q.Smoothing = 0 // two points have no mean

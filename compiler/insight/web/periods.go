@@ -33,7 +33,7 @@ func PeriodsOf(q *Query, w *insight.World) (Periods, error) {
 		p.Previous = &insight.Span{From: nothing, To: nothing}
 		return p, nil
 	}
-	previous, err := dates.Previous(q.Compare, q.Field("compareFilter.compare_to"))
+	previous, err := dates.Previous(q.Compare)
 	if err != nil {
 		return Periods{}, err
 	}
