@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/complete"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/groups"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -44,6 +45,8 @@ func queryAround(source query.Node) string {
 		return q.Query
 	case *actors.Query:
 		return "select id from persons"
+	case *groups.Query:
+		return "select key from groups"
 	}
 	return "select event from events"
 }

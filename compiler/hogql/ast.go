@@ -309,6 +309,8 @@ type (
 		Alias   Name   // zero when there is none
 		Columns []Name // names for its first columns
 		Sample  *Sample
+		// Group is the only group type whose rows are read; nil for all. Texts cannot say it: the condition on the type is in WHERE.
+		Group *int
 	}
 	// TableFunc is a table function such as numbers(10).
 	TableFunc struct {

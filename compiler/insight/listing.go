@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Listing is a list of rows, of events or actors, that is ready to be compiled and run.
+// Listing is a list of rows, of events, actors or groups, that is ready to be compiled and run.
 type Listing struct {
 	// Query asks for one row more than Limit.
 	Query  hogql.Query
@@ -57,6 +57,17 @@ func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
 	return found
 }
 
+// Spreads reports whether an expression stands for several columns, such as *.
+func Spreads(e hogql.Expr) bool {
+	switch e := e.(type) {
+	case *hogql.Star, *hogql.ColumnsMatching:
+		return true
+	case *hogql.Alias:
+		return Spreads(e.X)
+	}
+	return false
+}
+
 // Bare returns an expression without its alias.
 func Bare(e hogql.Expr) hogql.Expr {
 	if alias, ok := e.(*hogql.Alias); ok {
@@ -77,6 +88,21 @@ func Direction(text string) (expr string, desc bool) {
 		return text[:i+1], false
 	}
 	return text, false
+}
+
+// Unplaced replaces positions in an order, such as 2, by the columns that they stand for. A position without a column stays.
+func Unplaced(order []*hogql.Order, columns []hogql.Expr) []*hogql.Order {
+	out := slices.Clone(order)
+	for i, o := range out {
+		if c, ok := o.X.(*hogql.Const); ok {
+			if n, whole := c.Value.(int64); whole && n >= 1 && n <= int64(len(columns)) {
+				placed := *o
+				placed.X = Bare(columns[n-1])
+				out[i] = &placed
+			}
+		}
+	}
+	return out
 }
 
 // Total adds missing keys to an order, so that no two rows are equal in it, and no page repeats a row. Keys are the same if their texts are.
@@ -101,6 +127,9 @@ func Ascending(keys []hogql.Expr) []*hogql.Order {
 	return order
 }
 
+// rowName is the name of a whole row in Once. No column of a page has it.
+const rowName = "_row"
+
 // Once returns the rows of a page that runs only once, however often they are read: as an array that is a constant of the query around it.
 // Reading a query twice could return different rows, and take twice the time. All columns of the page must be named.
 func Once(page *hogql.Select) hogql.Query {
@@ -108,9 +137,9 @@ func Once(page *hogql.Select) hogql.Query {
 	for i, column := range page.Columns {
 		name := column.(*hogql.Alias).Name.Text
 		whole.Items = append(whole.Items, Field(name))
-		row.Columns = append(row.Columns, As(&hogql.Element{X: Field("row"), N: i + 1}, name))
+		row.Columns = append(row.Columns, As(&hogql.Element{X: Field(rowName), N: i + 1}, name))
 	}
 	rows := &hogql.Subquery{Query: &hogql.Select{Columns: []hogql.Expr{Call("groupArray", whole)}, From: From(page)}}
-	row.From = From(&hogql.Select{Columns: []hogql.Expr{As(Call("arrayJoin", rows), "row")}})
+	row.From = From(&hogql.Select{Columns: []hogql.Expr{As(Call("arrayJoin", rows), rowName)}})
 	return row
 }

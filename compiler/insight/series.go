@@ -2,6 +2,7 @@ package insight
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -193,13 +194,32 @@ func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, e
 	})
 }
 
-// GroupCondition is like Condition, for the rows of the table of groups.
-func (w *World) GroupCondition(c *query.Condition) (hogql.Expr, error) {
-	return w.condition(c, func(attr string) filter.Subject {
+// GroupCondition is like Condition, for the groups of a type in a table that has the name table in the query. All filters by properties are by
+// those of the row.
+func (w *World) GroupCondition(c *query.Condition, group int, table string) (hogql.Expr, error) {
+	return w.condition(ofGroup(c, group), func(attr string) filter.Subject {
 		s := w.subject(attr)
-		s.Rows = "groups"
+		s.Rows, s.Table = "groups", table
 		return s
 	})
+}
+
+// ofGroup returns a condition whose filters by properties of groups all name a type.
+func ofGroup(c *query.Condition, group int) *query.Condition {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	if c.Filter != nil && c.Filter.Type == "group" {
+		own := *c.Filter
+		own.Group = group
+		out.Filter = &own
+	}
+	out.All = slices.Clone(c.All)
+	for i := range out.All {
+		out.All[i] = *ofGroup(&out.All[i], group)
+	}
+	return &out
 }
 
 func (w *World) condition(c *query.Condition, subject func(attr string) filter.Subject) (hogql.Expr, error) {

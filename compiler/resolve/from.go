@@ -158,6 +158,9 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 		return nil
 	}
 	src := s.newTable(table, tableAlias(t))
+	if t.Group != nil {
+		src.group = *t.Group
+	}
 	s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 	if t.Sample != nil && (table.Merge != nil || table.Grouping != nil) {
 		s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored as it is, which %s is not", table.Name)

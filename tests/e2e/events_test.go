@@ -72,6 +72,7 @@ func TestPeopleOfEvents(t *testing.T) {
 	for name, fields := range map[string]map[string]any{
 		"as they come": {"select": []string{"person", "event"}},
 		"ordered":      {"select": []string{"person", "event as name", "count() as n"}, "orderBy": []string{"n", "name desc"}},
+		"hidden":       {"select": []string{"person", "event", "'x' as distinct_id", "'y' as row", "'z' as column_2", "'p' as page", "'k' as known"}},
 		"as recorded":  {"select": []string{"person -- Who", "event"}, "modifiers": map[string]any{"personsOnEventsMode": "person_id_no_override_properties_on_events"}},
 	} {
 		if diff := cmp.Diff(want, emails(fields)); diff != "" {
@@ -100,6 +101,8 @@ func TestPagesOfEqualEvents(t *testing.T) {
 		{"select": []string{"uuid", "event"}, "orderBy": []string{"event"}},
 		{"select": []string{"distinct_id", "count()"}},
 		{"select": []string{"distinct_id", "person", "timestamp"}},
+		{"select": []string{"uuid", "person", "timestamp"}, "orderBy": []string{"3 DESC"}},
+		{"select": []string{"distinct_id", "'x' as uuid", "'y' as row", "person", "timestamp as order_1"}, "orderBy": []string{"timestamp"}},
 	} {
 		seen := map[any]bool{}
 		for offset := 0; offset < 700; offset += 100 {

@@ -185,7 +185,7 @@ func (b *builder) page(limit int) (*hogql.Select, error) {
 	} else {
 		keys = []hogql.Expr{b.id()}
 	}
-	s.OrderBy = b.total(order, keys)
+	s.OrderBy = b.total(insight.Unplaced(order, s.Columns), keys)
 	if objects {
 		s.Columns = append(s.Columns, insight.As(b.id(), insight.ActorID))
 		for i, o := range s.OrderBy {

@@ -21,15 +21,24 @@ type builder struct {
 	query  *Query
 	people *insight.People // people whose events are listed; nil for everybody
 	world  *insight.World
+	table  []string // the name of the table of events in the query; empty if it has none
+}
+
+// of refers to a field of events. It names the table, so that no column of the query hides the field.
+func (b builder) of(chain ...string) hogql.Expr {
+	return insight.Field(slices.Concat(b.table, chain)...)
 }
 
 // Build returns the query for a list of events. people are those of its source, nil for everybody: it lists the events behind their number,
 // or, if these are not known, all events of the people. most is the maximum limit. The error is a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
-	b := builder{q, people, w}
+	b := builder{query: q, people: people, world: w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
 	if people != nil && people.Events != nil {
 		s.From = people.Events.From
+	}
+	if t, ok := s.From.(*hogql.TableName); ok {
+		b.table = []string{cmp.Or(t.Alias.Text, t.Chain[len(t.Chain)-1].Text)}
 	}
 	var err error
 	if s.Columns, err = b.columns(); err != nil {
@@ -56,7 +65,7 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 		s.GroupBy = insight.GroupBy(keys...)
 		s.OrderBy = insight.Total(s.OrderBy, insight.Ascending(keys)...)
 	} else {
-		s.OrderBy = insight.Total(s.OrderBy, &hogql.Order{X: insight.Field("uuid"), Desc: s.OrderBy[0].Desc})
+		s.OrderBy = insight.Total(s.OrderBy, &hogql.Order{X: b.of("uuid"), Desc: s.OrderBy[0].Desc})
 	}
 	built := &insight.Listing{Types: map[int]string{}, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: b.names(s.Columns), Row: b.shapes()}
 	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
@@ -77,7 +86,7 @@ func (b builder) columns() ([]hogql.Expr, error) {
 	out := make([]hogql.Expr, len(b.query.Select))
 	for i, text := range b.query.Select {
 		if titled(text) == personColumn {
-			out[i] = insight.As(insight.Field("distinct_id"), objectName(i))
+			out[i] = insight.As(b.of("distinct_id"), objectName(i))
 			continue
 		}
 		if fields, ok := b.objectOf(text); ok {
@@ -96,7 +105,7 @@ func (b builder) columns() ([]hogql.Expr, error) {
 	return out, nil
 }
 
-func objectName(i int) string { return "object_" + strconv.Itoa(i+1) }
+func objectName(i int) string { return "_object_" + strconv.Itoa(i+1) }
 
 // names returns the names of the columns in the answer: their aliases, or else their texts as given.
 func (b builder) names(columns []hogql.Expr) []string {
@@ -159,7 +168,7 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 		if !person.MatchString(q.Person) {
 			return nil, nil, diag.Field(diag.InvalidInput, q.Field("personId"), "personId must be the UUID of a person.")
 		}
-		where = insight.And(where, insight.Eq(insight.Field("person_id"), insight.Const(q.Person)))
+		where = insight.And(where, insight.Eq(b.of("person_id"), insight.Const(q.Person)))
 	}
 	for i, text := range q.Where {
 		condition, err := b.expr(text, "where", i)
@@ -181,7 +190,7 @@ func (b builder) named() hogql.Expr {
 	if len(names) == 0 {
 		return nil
 	}
-	event, list := insight.Field("event"), &hogql.Tuple{}
+	event, list := b.of("event"), &hogql.Tuple{}
 	for _, n := range names {
 		list.Items = append(list.Items, insight.Const(n.Name))
 	}
@@ -201,7 +210,7 @@ func (b builder) span() (hogql.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := insight.Compare(insight.Field("timestamp"), hogql.Less, insight.Const(before))
+	end := insight.Compare(b.of("timestamp"), hogql.Less, insight.Const(before))
 	if b.query.After == "all" {
 		return end, nil
 	}
@@ -209,7 +218,7 @@ func (b builder) span() (hogql.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return insight.And(insight.Compare(insight.Field("timestamp"), hogql.Greater, insight.Const(after)), end), nil
+	return insight.And(insight.Compare(b.of("timestamp"), hogql.Greater, insight.Const(after)), end), nil
 }
 
 func (b builder) bound(text, field string, without time.Time) (time.Time, error) {
@@ -249,8 +258,8 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 		}
 	}
 	for _, text := range b.query.Select {
-		if text == "timestamp" || text == "*" {
-			return []*hogql.Order{{X: insight.Field("timestamp"), Desc: true}}, nil
+		if name := titled(text); name == "timestamp" || name == eventColumn {
+			return []*hogql.Order{{X: b.of("timestamp"), Desc: true}}, nil
 		}
 	}
 	return []*hogql.Order{{X: insight.Bare(columns[0])}}, nil

@@ -21,14 +21,14 @@ func build(t *testing.T, fields string) (*insight.Listing, error) {
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	const all = `"after": "all", "before": "2020-01-01", `
-	const where = " FROM events WHERE timestamp < toDateTime64('2020-01-01 00:00:00.000000', 6, 'UTC')"
+	const where = " FROM events WHERE events.timestamp < toDateTime64('2020-01-01 00:00:00.000000', 6, 'UTC')"
 	tests := []struct{ name, fields, want string }{
-		{"the newest first", all + `"select": ["event", "timestamp"]`, "SELECT event, timestamp" + where + " ORDER BY timestamp DESC, uuid DESC LIMIT 101"},
-		{"by the first column", all + `"select": ["event", "distinct_id"]`, "SELECT event, distinct_id" + where + " ORDER BY event, uuid LIMIT 101"},
-		{"an empty order is none", all + `"select": ["event"], "orderBy": []`, "SELECT event" + where + " ORDER BY event, uuid LIMIT 101"},
+		{"the newest first", all + `"select": ["event", "timestamp"]`, "SELECT event, timestamp" + where + " ORDER BY events.timestamp DESC, events.uuid DESC LIMIT 101"},
+		{"by the first column", all + `"select": ["event", "distinct_id"]`, "SELECT event, distinct_id" + where + " ORDER BY event, events.uuid LIMIT 101"},
+		{"an empty order is none", all + `"select": ["event"], "orderBy": []`, "SELECT event" + where + " ORDER BY event, events.uuid LIMIT 101"},
 		{
 			"in an order of its own", all + `"select": ["event"], "orderBy": ["lower(event)DESC", "event asc", "uuid"], "limit": 3, "offset": 6`,
-			"SELECT event" + where + " ORDER BY lower(event) DESC, event, uuid LIMIT 4 OFFSET 6",
+			"SELECT event" + where + " ORDER BY lower(event) DESC, event, uuid, events.uuid DESC LIMIT 4 OFFSET 6",
 		},
 		{
 			"groups, the greatest first", all + `"select": ["event", "count() as n", "max(timestamp)"], "where": ["n > 1", "event != 'x'", "min(timestamp) > '2019-01-01'"]`,
@@ -40,16 +40,16 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"an aggregate in a subquery is none of this query", all + `"select": ["event"], "where": ["event in (select max(event) from events)"]`,
-			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event, uuid LIMIT 101",
+			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event, events.uuid LIMIT 101",
 		},
-		{"a name", all + `"select": ["event"], "event": "a", "events": []`, "SELECT event" + where + " AND event = 'a' ORDER BY event, uuid LIMIT 101"},
-		{"one name of a list", all + `"select": ["event"], "events": ["", "a"]`, "SELECT event" + where + " AND event = 'a' ORDER BY event, uuid LIMIT 101"},
-		{"names", all + `"select": ["event"], "event": "a", "events": ["b", "c"]`, "SELECT event" + where + " AND event IN ('a', 'b', 'c') ORDER BY event, uuid LIMIT 101"},
-		{"empty names are none", all + `"select": ["event"], "event": "", "events": [""]`, "SELECT event" + where + " ORDER BY event, uuid LIMIT 101"},
+		{"a name", all + `"select": ["event"], "event": "a", "events": []`, "SELECT event" + where + " AND events.event = 'a' ORDER BY event, events.uuid LIMIT 101"},
+		{"one name of a list", all + `"select": ["event"], "events": ["", "a"]`, "SELECT event" + where + " AND events.event = 'a' ORDER BY event, events.uuid LIMIT 101"},
+		{"names", all + `"select": ["event"], "event": "a", "events": ["b", "c"]`, "SELECT event" + where + " AND events.event IN ('a', 'b', 'c') ORDER BY event, events.uuid LIMIT 101"},
+		{"empty names are none", all + `"select": ["event"], "event": "", "events": [""]`, "SELECT event" + where + " ORDER BY event, events.uuid LIMIT 101"},
 		{
 			"the last day", `"select": ["event"]`,
-			"SELECT event FROM events WHERE timestamp > toDateTime64('2020-01-08 15:30:00.000000', 6, 'UTC') AND " +
-				"timestamp < toDateTime64('2020-01-09 15:30:05.000000', 6, 'UTC') ORDER BY event, uuid LIMIT 101",
+			"SELECT event FROM events WHERE events.timestamp > toDateTime64('2020-01-08 15:30:00.000000', 6, 'UTC') AND " +
+				"events.timestamp < toDateTime64('2020-01-09 15:30:05.000000', 6, 'UTC') ORDER BY event, events.uuid LIMIT 101",
 		},
 	}
 	for _, tt := range tests {

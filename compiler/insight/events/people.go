@@ -28,8 +28,10 @@ func (b builder) withPeople(page *hogql.Select) hogql.Query {
 		return page
 	}
 	var columns []hogql.Expr
+	page.OrderBy = insight.Unplaced(page.OrderBy, page.Columns)
 	for i, column := range page.Columns {
-		name := "column_" + strconv.Itoa(i+1)
+		own := "_column_" + strconv.Itoa(i+1)
+		name := own
 		if alias, named := column.(*hogql.Alias); named {
 			name = alias.Name.Text // other parts of the query may refer to it
 		} else {
@@ -41,11 +43,11 @@ func (b builder) withPeople(page *hogql.Select) hogql.Query {
 				insight.Field("known", "found"), insight.Field("known", "id"), insight.Field("known", "created_at"), insight.Field("known", "properties"), x,
 			}}
 		}
-		columns = append(columns, insight.As(x, name))
+		columns = append(columns, insight.As(x, own))
 	}
 	var order []*hogql.Order
 	for i, o := range page.OrderBy {
-		name := "order_" + strconv.Itoa(i+1)
+		name := "_order_" + strconv.Itoa(i+1)
 		page.Columns = append(page.Columns, insight.As(o.X, name))
 		order = append(order, &hogql.Order{X: insight.Field("page", name), Desc: o.Desc})
 	}

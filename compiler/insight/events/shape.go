@@ -23,13 +23,13 @@ func (b builder) field(f field) hogql.Expr {
 	if f.expr != nil {
 		return f.expr(b)
 	}
-	return insight.Field(f.chain...)
+	return b.of(f.chain...)
 }
 
 // calledBy returns the display name of an event's person.
 func (b builder) calledBy() hogql.Expr {
-	property := func(name string) hogql.Expr { return insight.Field("person", "properties", name) }
-	return b.world.PersonName(property, insight.Field("distinct_id"))
+	property := func(name string) hogql.Expr { return b.of("person", "properties", name) }
+	return b.world.PersonName(property, b.of("distinct_id"))
 }
 
 // personMode says how an event's person was recorded: full, or without a profile.

@@ -8,13 +8,20 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// nameColumn is the column that shows a group's name and key, as an object.
-const nameColumn = "group_name"
+// table is the name of the table of groups, and nameColumn the column that shows a group's name and key, as an object.
+const (
+	table      = "groups"
+	nameColumn = "group_name"
+)
+
+// of refers to a field of groups. It names the table, so that no column of the query hides the field.
+func of(chain ...string) hogql.Expr { return insight.Field(append([]string{table}, chain...)...) }
 
 // builder builds the parts of one query.
 type builder struct {
@@ -25,12 +32,12 @@ type builder struct {
 // Build returns the query for a list of groups. most is the maximum limit. The error is a *diag.Error.
 func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, w}
-	s := &hogql.Select{From: &hogql.TableName{Chain: []hogql.Name{{Text: "groups"}}}}
-	filters, err := w.GroupCondition(q.Properties)
+	s := &hogql.Select{From: &hogql.TableName{Chain: []hogql.Name{{Text: table}}, Group: &q.Type}}
+	filters, err := w.GroupCondition(q.Properties, q.Type, table)
 	if err != nil {
 		return nil, err
 	}
-	s.Where = insight.And(insight.Eq(insight.Field("index"), insight.Const(int64(q.Type))), filters, b.search())
+	s.Where = insight.And(insight.Eq(of("index"), insight.Const(int64(q.Type))), filters, b.search())
 	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: slices.Clone(q.Select)}
 	objects := map[int]insight.Object{}
 	var keys []hogql.Expr
@@ -38,11 +45,15 @@ func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 	for i, text := range q.Select {
 		if text == nameColumn {
 			objects[i] = insight.ObjectOf([]insight.Member{{Name: "display_name"}, {Name: "key"}})
-			s.Columns = append(s.Columns, insight.As(&hogql.Tuple{Items: []hogql.Expr{b.name(), insight.Field("key")}}, "column_"+strconv.Itoa(i+1)))
+			s.Columns = append(s.Columns, insight.As(&hogql.Tuple{Items: []hogql.Expr{b.name(), of("key")}}, "_column_"+strconv.Itoa(i+1)))
 		} else {
-			column, err := w.UserExpr(text, q.Field("select."+strconv.Itoa(i)))
+			at := q.Field("select." + strconv.Itoa(i))
+			column, err := w.UserExpr(text, at)
 			if err != nil {
 				return nil, err
+			}
+			if insight.Spreads(column) {
+				return nil, diag.Field(diag.QueryError, at, "Columns are named one by one here")
 			}
 			s.Columns = append(s.Columns, column)
 		}
@@ -57,7 +68,7 @@ func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 		return nil, err
 	}
 	if !aggregates {
-		keys = []hogql.Expr{insight.Field("key")}
+		keys = []hogql.Expr{of("key")}
 	} else {
 		s.GroupBy = insight.GroupBy(keys...)
 	}
@@ -71,7 +82,7 @@ func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 
 // name returns the name of a group, its key if it has none.
 func (b builder) name() hogql.Expr {
-	return insight.Call("coalesce", insight.Call("toString", insight.Field("properties", "name")), insight.Field("key"))
+	return insight.Call("coalesce", insight.Call("toString", of("properties", "name")), of("key"))
 }
 
 // search returns the condition that part of a group's name or key matches the search; nil for all groups.
@@ -82,7 +93,7 @@ func (b builder) search() hogql.Expr {
 	like := func(x hogql.Expr) hogql.Expr {
 		return insight.Compare(x, hogql.ILike, insight.Const(filter.Containing(b.query.Search)))
 	}
-	return insight.Or(like(insight.Call("toString", insight.Field("properties", "name"))), like(insight.Field("key")))
+	return insight.Or(like(insight.Call("toString", of("properties", "name"))), like(of("key")))
 }
 
 // order returns what rows are ordered by before the keys that identify them. By default the groups that were created last come first. Those whose
@@ -110,7 +121,7 @@ func (b builder) order(aggregates bool) ([]*hogql.Order, error) {
 		})})
 	}
 	if len(b.query.OrderBy) == 0 {
-		out = append(out, &hogql.Order{X: insight.Field("created_at"), Desc: true})
+		out = append(out, &hogql.Order{X: of("created_at"), Desc: true})
 	}
 	return out, nil
 }
