@@ -116,8 +116,8 @@ func Total(order []*hogql.Order, keys ...*hogql.Order) []*hogql.Order {
 	return order
 }
 
-// Ascending returns an order by keys, without those that are the same for all rows.
-func Ascending(keys []hogql.Expr) []*hogql.Order {
+// ascending returns an order by keys, without those that are the same for all rows.
+func ascending(keys []hogql.Expr) []*hogql.Order {
 	var order []*hogql.Order
 	for _, key := range keys {
 		if _, constant := key.(*hogql.Const); !constant {
@@ -125,6 +125,30 @@ func Ascending(keys []hogql.Expr) []*hogql.Order {
 		}
 	}
 	return order
+}
+
+// Page completes a SELECT of columns in an order for a page of rows, and one row more. If a column or HAVING aggregates, rows are grouped by the other
+// columns, and ordered by them last; otherwise unique, which no two rows share, orders them last.
+func Page(s *hogql.Select, unique *hogql.Order, limit, offset int) {
+	aggregates := s.Having != nil
+	var keys []hogql.Expr
+	for _, column := range s.Columns {
+		if Aggregates(column) {
+			aggregates = true
+		} else {
+			keys = append(keys, Bare(column))
+		}
+	}
+	if aggregates {
+		s.GroupBy = GroupBy(keys...)
+		s.OrderBy = Total(s.OrderBy, ascending(keys)...)
+	} else {
+		s.OrderBy = Total(s.OrderBy, unique)
+	}
+	s.Limit = &hogql.Limit{N: Const(int64(limit) + 1)}
+	if offset > 0 {
+		s.Limit.Offset = Const(int64(offset))
+	}
 }
 
 // rowName is the name of a whole row in Once. No column of a page has it.

@@ -49,29 +49,11 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 		return nil, err
 	}
 	s.Where, s.Having = where, having
-	var keys []hogql.Expr
-	aggregates := having != nil
-	for _, column := range s.Columns {
-		if insight.Aggregates(column) {
-			aggregates = true
-		} else {
-			keys = append(keys, insight.Bare(column))
-		}
-	}
 	if s.OrderBy, err = b.order(s.Columns); err != nil {
 		return nil, err
 	}
-	if aggregates {
-		s.GroupBy = insight.GroupBy(keys...)
-		s.OrderBy = insight.Total(s.OrderBy, insight.Ascending(keys)...)
-	} else {
-		s.OrderBy = insight.Total(s.OrderBy, &hogql.Order{X: b.of("uuid"), Desc: s.OrderBy[0].Desc})
-	}
 	built := &insight.Listing{Types: map[int]string{}, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: b.names(s.Columns), Row: b.shapes()}
-	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
-	if q.Offset > 0 {
-		s.Limit.Offset = insight.Const(int64(q.Offset))
-	}
+	insight.Page(s, &hogql.Order{X: b.of("uuid"), Desc: s.OrderBy[0].Desc}, built.Limit, q.Offset)
 	for i, column := range q.Select {
 		if titled(column) == personColumn {
 			built.Types[i] = "String" // as in PostHog, where it is a distinct id before people are looked up

@@ -40,8 +40,6 @@ func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 	s.Where = insight.And(insight.Eq(of("index"), insight.Const(int64(q.Type))), filters, b.search())
 	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: slices.Clone(q.Select)}
 	objects := map[int]insight.Object{}
-	var keys []hogql.Expr
-	aggregates := false
 	for i, text := range q.Select {
 		if text == nameColumn {
 			objects[i] = insight.ObjectOf([]insight.Member{{Name: "display_name"}, {Name: "key"}})
@@ -57,26 +55,12 @@ func Build(q *Query, w *insight.World, most int) (*insight.Listing, error) {
 			}
 			s.Columns = append(s.Columns, column)
 		}
-		if column := insight.Bare(s.Columns[i]); insight.Aggregates(column) {
-			aggregates = true
-		} else {
-			keys = append(keys, column)
-		}
 	}
 	built.Row = insight.Objects(len(q.Select), objects)
-	if s.OrderBy, err = b.order(aggregates); err != nil {
+	if s.OrderBy, err = b.order(slices.ContainsFunc(s.Columns, func(x hogql.Expr) bool { return insight.Aggregates(x) })); err != nil {
 		return nil, err
 	}
-	if !aggregates {
-		keys = []hogql.Expr{of("key")}
-	} else {
-		s.GroupBy = insight.GroupBy(keys...)
-	}
-	s.OrderBy = insight.Total(s.OrderBy, insight.Ascending(keys)...)
-	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
-	if q.Offset > 0 {
-		s.Limit.Offset = insight.Const(int64(q.Offset))
-	}
+	insight.Page(s, &hogql.Order{X: of("key")}, built.Limit, q.Offset)
 	return built, nil
 }
 
