@@ -59,13 +59,9 @@ func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
 
 // Spreads reports whether an expression stands for several columns, such as *.
 func Spreads(e hogql.Expr) bool {
-	switch e := e.(type) {
-	case *hogql.Star, *hogql.ColumnsMatching:
-		return true
-	case *hogql.Alias:
-		return Spreads(e.X)
-	}
-	return false
+	_, star := Bare(e).(*hogql.Star)
+	_, matching := Bare(e).(*hogql.ColumnsMatching)
+	return star || matching
 }
 
 // Bare returns an expression without its alias.
