@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { forgetTypes, groupTypes, propertyType } from "../src/editor/suggest";
+import { entities, forgetTypes, groupTypes, properties, propertyType } from "../src/editor/suggest";
+import { offered } from "../src/ui/combobox";
 import { session } from "../src/session";
 
 const companies = { group_type_index: 0, group_type: "company" };
@@ -45,5 +46,30 @@ describe("look-ups that are kept", () => {
 		expect(await propertyType(paid)).toBe("String");
 		forgetTypes();
 		expect(await propertyType(paid)).toBe("Numeric");
+	});
+});
+
+describe("what was typed in full comes first", () => {
+	const answers = (results: unknown[]) => vi.stubGlobal("fetch", async () => Response.json({ results }));
+	const { signal } = new AbortController();
+	it("of events that have been seen", async () => {
+		answers([{ name: "signed up" }, { name: "signed" }]);
+		const found = await entities("signed", { actions: false, everything: false }, signal);
+		expect(offered(found, "signed")[0]?.label).toBe("signed");
+		expect(offered(found, "up")).toBe(found);
+	});
+	it("of properties, but not one that has not been seen", async () => {
+		answers([{ name: "plan name", property_type: "String" }]);
+		const find = (text: string) => properties(text, { types: ["event", "hogql"] }, signal);
+		const found = await find("plan");
+		expect(found.map((s) => s.detail)).toEqual(["Event · string", "Event · not seen yet", "SQL expression"]);
+		expect(offered(found, "plan")).toBe(found);
+		expect(offered(await find("plan name"), "plan name")[0]?.detail).toBe("Event · string");
+	});
+	it("of events, but not one that has not been seen", async () => {
+		answers([{ name: "signed up" }]);
+		const found = await entities("signed", { actions: false, everything: false }, signal);
+		expect(found.map((s) => s.detail)).toEqual([undefined, "Not seen yet"]);
+		expect(offered(found, "signed")).toBe(found);
 	});
 });

@@ -241,6 +241,26 @@ func TestConsoleEditorDate(t *testing.T) {
 	}
 }
 
+// TestConsoleEditorValue: Enter takes the value that was typed, although others with it in their names come first.
+func TestConsoleEditorValue(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	id, _ := d.Server.Project(t, "plans")
+	var lines strings.Builder
+	for i, plan := range []string{"enterprise-pro", "enterprise-pro", "pro"} {
+		fmt.Fprintf(&lines, `{"event": "visit", "distinct_id": "%d", "timestamp": %q, "properties": {"plan": %q}}`+"\n", i, time.Now().UTC().Format(time.RFC3339), plan)
+	}
+	d.MustCommand(t, nil, strings.NewReader(lines.String()), "import", "--project", fmt.Sprint(id), "-")
+	c := &editing{signedIn(t, d.Server, id)}
+	const text = `{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": null}],
+		"properties": [{"type": "event", "key": "plan", "operator": "exact", "value": %s}]}`
+	c.visit(t, "insights/new?q="+url.QueryEscape(fmt.Sprintf(text, "null")))
+	c.fill(t, "combobox", "Value of plan", "pro")
+	c.shows(t, "enterprise-pro")
+	c.key(t, kb.Enter)
+	c.asks(t, fmt.Sprintf(text, `["pro"]`))
+}
+
 // TestConsoleEditorKeeps: an insight saved by another client is opened, changed and saved without losing fields that the editor does not know.
 func TestConsoleEditorKeeps(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ export async function entities(
 		out.push({ value: "all", label: "All events", of: { event: null } });
 	}
 	if (search && !names.includes(search)) {
-		out.push({ value: `event ${search}`, label: search, detail: "Not seen yet", of: { event: search } });
+		out.push({ value: `event ${search}`, label: search, detail: "Not seen yet", unseen: true, of: { event: search } });
 	}
 	return out;
 }
@@ -181,10 +181,10 @@ export async function properties(search: string, offer: PropertyOffer, signal: A
 	if (!search) return out;
 	for (const type of ["event", "person"] as const) {
 		if (offer.types.includes(type) && !out.some((s) => s.of.type === type && s.of.key === search)) {
-			out.push({ ...suggestion({ type, key: search }), detail: `${typeName(type)} · not seen yet` });
+			out.push({ ...suggestion({ type, key: search }), detail: `${typeName(type)} · not seen yet`, unseen: true });
 		}
 	}
-	if (offer.types.includes("hogql")) out.push({ ...suggestion({ type: "hogql", key: search }), detail: typeName("hogql") });
+	if (offer.types.includes("hogql")) out.push({ ...suggestion({ type: "hogql", key: search }), unseen: true });
 	return out;
 }
 

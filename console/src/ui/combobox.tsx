@@ -11,6 +11,8 @@ export interface Suggestion {
 	label?: string;
 	/** Shown beside it in grey, such as the type of a property. */
 	detail?: string;
+	/** Whether it stands for the typed text itself, which is not known to exist. */
+	unseen?: boolean;
 }
 
 /** Suggestions that came, and why others did not. */
@@ -63,7 +65,7 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 	const list = useId();
 	const listbox = useRef<HTMLUListElement>(null);
 	const wrong = editing && current ? found.data?.error : undefined;
-	const options = editing ? offered(found.data?.list ?? [], free ? (text ?? "") : "") : [];
+	const options = editing ? offered(found.data?.list ?? [], text, free) : [];
 	const note = wrong !== undefined ? messageOf(wrong) : options.length > 0 ? "" : current ? "Nothing found" : "Looking…";
 	useEffect(() => {
 		listbox.current?.children[at]?.scrollIntoView({ block: "nearest" });
@@ -160,8 +162,10 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 	);
 }
 
-/** What was typed comes first if it can be chosen as it is. */
-function offered(found: Suggestion[], typed: string): Suggestion[] {
-	if (!typed || found.some((s) => s.value === typed)) return found;
-	return [{ value: typed, label: `“${typed}”` }, ...found];
+/** What was typed comes first, as the suggestion that reads like it or has it as its value, or as it is if that can be chosen. */
+export function offered(found: Suggestion[], typed: string, free = false): Suggestion[] {
+	if (!typed) return found;
+	const same = found.find((s) => s.label === typed && !s.unseen) ?? found.find((s) => s.value === typed);
+	if (same) return [same, ...found.filter((s) => s !== same)];
+	return free ? [{ value: typed, label: `“${typed}”` }, ...found] : found;
 }
