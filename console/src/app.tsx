@@ -6,7 +6,7 @@ import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { messageOf, pending } from "./api/client";
 import { navigation, type NavigationItem, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
-import { leave, Link, match, navigate, pageAddress, place, projectPath } from "./router";
+import { leave, Link, match, navigate, ofAnotherProject, pageAddress, place, projectPath } from "./router";
 import { can, session, sessionEnded } from "./session";
 import { canPass, codeInAddress, dropCode, notRevoked, resume, SignIn, SignInAgain, signOut, StillSignedIn, Waiting } from "./signin";
 import { dark, setTheme } from "./theme";
@@ -198,6 +198,16 @@ function isIn({ path: own, over }: NavigationItem, path: string): boolean {
 
 /** The page of a path. */
 function Page({ path }: { path: string }) {
+	if (ofAnotherProject(place.value.path)) {
+		return (
+			<>
+				<PageHead title="This address belongs to another project" />
+				<p>
+					Your key opens <Link to={pageAddress()}>{session.value?.project.name}</Link>.
+				</p>
+			</>
+		);
+	}
 	for (const route of routes) {
 		const values = match(route.pattern, path);
 		if (!values) continue;

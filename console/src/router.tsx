@@ -141,6 +141,13 @@ export function projectPath(path: string): string {
 	return /^\/project\/[^/]+\/?(.*?)\/?$/.exec(path)?.[1] ?? "";
 }
 
+/** Reports whether a path names another project than the key's. That is unknown of a key that may not read its project. */
+export function ofAnotherProject(path: string): boolean {
+	const own = session.value?.project.id;
+	const named = /^\/project\/([^/]+)/.exec(path)?.[1];
+	return Boolean(own) && named !== undefined && named !== "@current" && named !== String(own);
+}
+
 type LinkProps = Omit<JSX.AnchorHTMLAttributes<HTMLAnchorElement>, "href"> & { to: string; children?: ComponentChildren };
 
 /** A link to a page of the console. With a modifier key or another button the browser opens it as any link. */

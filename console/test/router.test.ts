@@ -74,6 +74,22 @@ describe("router", () => {
 		[{ search: "a&b c" }, "/a?search=a%26b+c"],
 	])("the address with %j", (fields, want) => expect(router.withSearch("/a", fields)).toBe(want));
 
+	test.each([
+		["/project/1/insights", 1, false],
+		["/project/@current/insights", 1, false],
+		["/", 1, false],
+		["/project/2", 1, true],
+		["/project/2/insights", 1, true],
+		["/project/12/insights", 1, true],
+		["/project/2/insights", 0, false],
+	])("%s belongs to another project than %i: %j", async (path, id, want) => {
+		const { session } = await import("../src/session");
+		session.value = { key: "", label: "", scopes: [], own: false, organization: "", project: { id, name: "" } };
+		expect(router.ofAnotherProject(path)).toBe(want);
+		session.value = null;
+		expect(router.ofAnotherProject(path)).toBe(false);
+	});
+
 	test("what would be lost is asked before the page is left, or another of its tabs opened", () => {
 		const asked: string[] = [];
 		let go = () => {};

@@ -179,6 +179,21 @@ func TestConsoleScopes(t *testing.T) {
 	}
 }
 
+// TestConsoleOtherProject: an address of another project than the key's does not show the key's own project.
+func TestConsoleOtherProject(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	other, _ := d.Server.Project(t, "other")
+	c := signedIn(t, d.Server, d.Project)
+	c.visit(t, fmt.Sprintf("%s/project/%d/persons", d.URL, other))
+	c.shows(t, "This address belongs to another project")
+	c.accessible(t)
+	c.press(t, "link", "Demo: the history of a public project")
+	if got, want := c.evaluate(t, "location.pathname"), fmt.Sprintf("/project/%d", d.Project); got != want {
+		t.Errorf("the link leads to %s, want %s", got, want)
+	}
+}
+
 // TestConsoleNamelessProject: a key that may not read its project can do everything else that it may.
 func TestConsoleNamelessProject(t *testing.T) {
 	t.Parallel()
