@@ -210,6 +210,18 @@ func TestConsoleChartClick(t *testing.T) {
 	}
 }
 
+// TestConsoleChartCohorts: a retention that is split by cohort has the names of the cohorts, which its result has not.
+func TestConsoleChartCohorts(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	name := record(t, d.Client(d.Project, d.PersonalKey), "cohorts/1/")["name"]
+	c := signedIn(t, d.Server, d.Project)
+	const event = `{"id": "commit authored", "type": "events"}`
+	c.draws(t, `{"kind": "RetentionQuery", `+august+`, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [1, "all"]},
+		"retentionFilter": {"period": "Day", "totalIntervals": 3, "targetEntity": `+event+`, "returningEntity": `+event+`}}`)
+	c.reads(t, ".chart-heat-group", fmt.Sprintf("All people\n%s", name))
+}
+
 // TestConsoleChartLooks draws every kind of chart: each is accessible, fits into a narrow window, and complies with the page's policy.
 func TestConsoleChartLooks(t *testing.T) {
 	t.Parallel()

@@ -1,10 +1,13 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { QueryNode, QueryResult } from "../api/query";
+import { useResource } from "../api/use";
+import { cohortName } from "../editor/suggest";
 import { classes, Empty, Segments } from "../ui/basics";
 import { RowsGrid } from "../ui/rows";
 import { MapView } from "./map";
 import type { Behind, Picture } from "./model";
 import { FiguresView, HeatView, LegendView } from "./parts";
+import { cohortsIn } from "./options/retention";
 import { pictureOf } from "./picture";
 import { PlotView } from "./plot";
 import { SheetView } from "./sheet";
@@ -32,10 +35,24 @@ export interface ChartProps {
 
 /** The chart of an insight or another query that can be drawn. Its library is loaded when the first one is shown. */
 export function Chart({ query, result, ...rest }: ChartProps) {
-	const picture = useMemo(() => pictureOf(query, result), [query, result]);
 	const inner = unwrap(query).query;
+	const names = useCohortNames(cohortsIn(inner, result));
+	const picture = useMemo(() => pictureOf(query, result, names), [query, result, names]);
 	const filter = fieldsOf(inner, filterNames[inner.kind] ?? "trendsFilter");
 	return <PictureView picture={picture} legend={filter.showLegend as boolean | undefined} {...rest} />;
+}
+
+/** The names of cohorts by their numbers, once they are known. */
+function useCohortNames(ids: string[]): ReadonlyMap<string, string> | undefined {
+	const named = async (id: string, signal: AbortSignal) => [id, await cohortName(id, signal)] as const;
+	const names = useResource(
+		async (signal) => {
+			const found = await Promise.allSettled(ids.filter((id) => id !== "0").map((id) => named(id, signal)));
+			return ids.length === 0 ? undefined : new Map(found.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+		},
+		[ids.join()],
+	);
+	return names.data;
 }
 
 const filterNames: Record<string, string> = {

@@ -9,7 +9,7 @@ import { calendarPicture, correlationPicture, rowsPicture, webOverviewPicture, w
 import { trendsPicture } from "./options/trends";
 import { unwrap } from "./unwrap";
 
-const kinds: Record<string, (query: QueryNode, result: QueryResult) => Picture> = {
+const kinds: Record<string, (query: QueryNode, result: QueryResult, names?: ReadonlyMap<string, string>) => Picture> = {
 	TrendsQuery: trendsPicture,
 	FunnelsQuery: funnelPicture,
 	RetentionQuery: retentionPicture,
@@ -22,11 +22,11 @@ const kinds: Record<string, (query: QueryNode, result: QueryResult) => Picture> 
 	FunnelCorrelationQuery: correlationPicture,
 };
 
-/** What to draw of a query and its result. A query of an unknown kind is drawn as its rows. */
-export function pictureOf(node: QueryNode, result: QueryResult): Picture {
+/** What to draw of a query and its result. A query of an unknown kind is drawn as its rows. `names` are those of cohortsIn. */
+export function pictureOf(node: QueryNode, result: QueryResult, names?: ReadonlyMap<string, string>): Picture {
 	const { query, settings } = unwrap(node);
 	const kind = kinds[query.kind];
-	if (kind) return kind(query, result);
+	if (kind) return kind(query, result, names);
 	if (settings) return resultPicture(result, settings as ResultSettings);
 	return Array.isArray(result.results) ? rowsPicture(result) : emptyPicture("This result cannot be drawn");
 }

@@ -2,6 +2,7 @@ import { init } from "echarts";
 import { describe, expect, test } from "vitest";
 import { emptyPicture } from "../../src/charts/model";
 import { readLines, type TrendItem } from "../../src/charts/options/lines";
+import { cohortsIn } from "../../src/charts/options/retention";
 import { pictureOf } from "../../src/charts/picture";
 import { cells, optionOf, paint, pictureWith, plotOf, room, sample, samples } from "./support";
 
@@ -251,6 +252,55 @@ describe("retention", () => {
 	test("shares can be of the column before", () => {
 		const { body } = pictureWith("retention", "retentionFilter", { retentionReference: "previous" });
 		expect(body.is === "heat" && body.groups[0]?.rows[1]?.cells[2]?.text).toBe("69.7%");
+	});
+
+	test("tooltips say what a share is of, and who was counted", () => {
+		const hints = (fields: Record<string, unknown>, more = {}) => {
+			const { query, result } = sample("retention");
+			query.retentionFilter = { ...(query.retentionFilter as object), ...fields };
+			const { body } = pictureOf({ ...query, ...more }, result);
+			if (body.is !== "heat") throw new Error("no heat map");
+			return [body.heads[1], ...(body.groups[0]?.rows[1]?.cells.slice(0, 3).map((c) => c.hint) ?? [])];
+		};
+		expect(hints({})).toEqual(["People", "91 of 91", "33 of 91", "23 of 91"]);
+		expect(hints({ retentionReference: "previous" })).toEqual(["People", "91 of 91", "33 of 91", "23 of 33"]);
+		expect(hints({}, { aggregation_group_type_index: 0 })[0]).toBe("Groups");
+	});
+
+	test("sums say how many people or groups they are from", () => {
+		const { query, result } = sample("retention");
+		for (const item of result.results as { values: Record<string, number>[] }[]) for (const v of item.values) v.aggregation_value = 2;
+		const hint = (more: object) => {
+			const { body } = pictureOf({ ...query, ...more }, result);
+			return body.is === "heat" && body.groups[0]?.rows[0]?.cells[0]?.hint;
+		};
+		expect([hint({}), hint({ aggregation_group_type_index: 1 })]).toEqual(["2 from 91 people", "2 from 91 groups"]);
+	});
+
+	test("cohorts have their names, and everybody is one of them", () => {
+		const { query, result } = sample("retention");
+		const items = result.results as object[];
+		result.results = ["7", "0"].flatMap((breakdown_value) => items.map((item) => ({ ...item, breakdown_value })));
+		for (const split of [
+			{ breakdown_type: "cohort", breakdown: [7, "all"] },
+			{
+				breakdowns: [
+					{ type: "cohort", property: 7 },
+					{ type: "cohort", property: "all" },
+				],
+			},
+		]) {
+			const by = { ...query, breakdownFilter: split };
+			expect(cohortsIn(by, result)).toEqual(["7", "0"]);
+			const { body, sheet } = pictureOf(by, result, new Map([["7", "Regulars"]]));
+			expect(body.is === "heat" && body.groups.map((g) => g.name)).toEqual(["Regulars", "All people"]);
+			expect(sheet.rows[0]?.[1]?.text).toBe("Regulars");
+			expect(sheet.rows[0]?.[2]?.behind?.().title).toBe("Mar 2026 · Regulars, Month 0");
+			expect(pictureOf(by, result).sheet.rows[0]?.[1]?.text).toBe("Cohort 7");
+		}
+		const byProperty = { ...query, breakdownFilter: { breakdown_type: "event", breakdown: "size" } };
+		expect(cohortsIn(byProperty, result)).toEqual([]);
+		expect(pictureOf(byProperty, result).sheet.rows[0]?.[1]?.text).toBe("7");
 	});
 
 	test("values have a heat map each, and lines a line for each row", () => {

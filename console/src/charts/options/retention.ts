@@ -3,7 +3,7 @@ import { counted, number } from "../../ui/format";
 import { retentionActors } from "../behind";
 import { offsetOf } from "../progress";
 import { type Behind, emptyPicture, type HeatCell, type Picture, type Sheet } from "../model";
-import { breakdownName, fieldsOf, longDay, share } from "../values";
+import { breakdownName, fieldsOf, listOf, longDay, share } from "../values";
 import { plain, simplePicture } from "./simple";
 
 interface Item {
@@ -31,10 +31,22 @@ interface Scene {
 	aggregated: boolean;
 	/** Whether shares are of the column before. */
 	ofPrevious: boolean;
+	/** Whether groups are counted, and not people. */
+	groups: boolean;
+	/** The name of a value of the breakdown. */
+	nameOf: (value: unknown) => string;
 }
 
-/** A RetentionQuery as a heat map, or as lines. */
-export function retentionPicture(query: QueryNode, result: QueryResult): Picture {
+/** The cohorts that a result is split by, as it has them: numbers as texts, 0 for all people. None where it is not split by cohort. */
+export function cohortsIn(query: QueryNode, result: QueryResult): string[] {
+	const split = fieldsOf(query, "breakdownFilter");
+	if (query.kind !== "RetentionQuery" || (listOf(split, "breakdowns")[0]?.type ?? split.breakdown_type) !== "cohort") return [];
+	const items = (Array.isArray(result.results) ? result.results : []) as Item[];
+	return [...new Set(items.flatMap((item) => (typeof item.breakdown_value === "string" ? [item.breakdown_value] : [])))];
+}
+
+/** A RetentionQuery as a heat map, or as lines. `names` are those of its cohorts. */
+export function retentionPicture(query: QueryNode, result: QueryResult, names?: ReadonlyMap<string, string>): Picture {
 	const items = (Array.isArray(result.results) ? result.results : []) as Item[];
 	const filter = fieldsOf(query, "retentionFilter");
 	if (items.length === 0) return emptyPicture("Nobody began", "No event matches the start event in the date range.");
@@ -44,6 +56,8 @@ export function retentionPicture(query: QueryNode, result: QueryResult): Picture
 		rowsOf.set(item.breakdown_value, row + 1);
 		return { item, row, value: item.breakdown_value };
 	});
+	const ids = new Set(cohortsIn(query, result));
+	const cohortOf = (id: string) => (id === "0" ? "All people" : (names?.get(id) ?? `Cohort ${id}`));
 	const scene: Scene = {
 		query,
 		cohorts,
@@ -51,6 +65,8 @@ export function retentionPicture(query: QueryNode, result: QueryResult): Picture
 		ahead: clock(query, result),
 		aggregated: items[0]?.values[0]?.aggregation_value !== undefined,
 		ofPrevious: filter.retentionReference === "previous",
+		groups: typeof query.aggregation_group_type_index === "number",
+		nameOf: (value) => (typeof value === "string" && ids.has(value) ? cohortOf(value) : breakdownName(value)),
 	};
 	return filter.display === "ActionsLineGraph" || filter.display === "ActionsBar"
 		? linesPicture(scene, filter.display === "ActionsBar")
@@ -62,15 +78,18 @@ const measure = (scene: Scene, c: Cohort, column: number): number => {
 	return (scene.aggregated ? cell?.aggregation_value : cell?.count) ?? 0;
 };
 
-/** A cell as a share of the whole row, or of the column before. */
+/** What a cell is a share of: its row's first column, or the column before. */
+const wholeOf = (scene: Scene, c: Cohort, column: number): number => measure(scene, c, scene.ofPrevious ? Math.max(0, column - 1) : 0);
+
+/** A cell as a share of its whole. */
 function shareOf(scene: Scene, c: Cohort, column: number): number | null {
-	const whole = measure(scene, c, scene.ofPrevious ? Math.max(0, column - 1) : 0);
+	const whole = wholeOf(scene, c, column);
 	return whole === 0 ? null : measure(scene, c, column) / whole;
 }
 
 function behindOf(scene: Scene, c: Cohort, column: number): (() => Behind) | undefined {
 	if (!c.item.values[column]?.count) return undefined;
-	const value = c.value === null || c.value === undefined ? "" : ` · ${breakdownName(c.value)}`;
+	const value = c.value === null || c.value === undefined ? "" : ` · ${scene.nameOf(c.value)}`;
 	return () => ({
 		title: `${dateOf(scene, c)}${value}, ${scene.columns[column]}`,
 		source: retentionActors(scene.query, c.row, column, c.value),
@@ -86,7 +105,7 @@ function heatPicture(scene: Scene): Picture {
 		const of = scene.cohorts.filter((c) => c.value === value);
 		const mean = meanRow(scene, of);
 		return {
-			name: value === null || value === undefined ? "" : breakdownName(value),
+			name: value === null || value === undefined ? "" : scene.nameOf(value),
 			rows: [
 				...(mean ? [mean] : []),
 				...of.map((c) => ({
@@ -98,7 +117,7 @@ function heatPicture(scene: Scene): Picture {
 	});
 	return {
 		label: `Retention of ${counted(scene.cohorts.length, "row")} over ${counted(scene.columns.length, "column")}`,
-		body: { is: "heat", heads: ["Began", "People"], columns: scene.columns, groups },
+		body: { is: "heat", heads: ["Began", scene.groups ? "Groups" : "People"], columns: scene.columns, groups },
 		sheet: sheet(scene),
 	};
 }
@@ -110,9 +129,10 @@ function heatCell(scene: Scene, c: Cohort, column: number): HeatCell {
 	const value = measure(scene, c, column);
 	if (state === "future" && value === 0) return { text: "", heat: null };
 	const part = shareOf(scene, c, column);
+	const [one, many] = scene.groups ? ["group", "groups"] : ["person", "people"];
 	const hint = scene.aggregated
-		? `${number(value)} from ${counted(c.item.values[column]?.count ?? 0, "person", "people")}`
-		: `${number(value)} of ${number(c.item.values[0]?.count ?? 0)}`;
+		? `${number(value)} from ${counted(c.item.values[column]?.count ?? 0, one, many)}`
+		: `${number(value)} of ${number(wholeOf(scene, c, column))}`;
 	return {
 		text: scene.aggregated ? number(Math.round(value * 100) / 100) : part === null ? "–" : share(part, 1),
 		heat: part === null ? null : Math.min(1, part),
@@ -141,7 +161,7 @@ function meanRow(scene: Scene, cohorts: Cohort[]) {
 }
 
 function weighted(scene: Scene, of: Cohort[], column: number): number {
-	const whole = of.reduce((sum, c) => sum + measure(scene, c, scene.ofPrevious ? Math.max(0, column - 1) : 0), 0);
+	const whole = of.reduce((sum, c) => sum + wholeOf(scene, c, column), 0);
 	return of.reduce((sum, c) => sum + measure(scene, c, column), 0) / whole;
 }
 
@@ -156,7 +176,7 @@ function linesPicture(scene: Scene, bars: boolean): Picture {
 			format: scene.aggregated ? plain() : plain({ format: "percentage", decimals: 1 }),
 			max: scene.aggregated || scene.ofPrevious ? undefined : 100,
 			rows: scene.cohorts.map((c, colour) => ({
-				name: several ? `${breakdownName(c.value)} · ${dateOf(scene, c)}` : dateOf(scene, c),
+				name: several ? `${scene.nameOf(c.value)} · ${dateOf(scene, c)}` : dateOf(scene, c),
 				colour,
 				points: scene.columns.map((_, i) => {
 					if (scene.ahead(c, i) === "future" && measure(scene, c, i) === 0) return null;
@@ -178,7 +198,7 @@ function sheet(scene: Scene): Sheet {
 		columns: [{ title: "Began" }, ...(broken ? [{ title: "Value" }] : []), ...scene.columns.map((title) => ({ title, number: true }))],
 		rows: scene.cohorts.map((c) => [
 			{ text: dateOf(scene, c) },
-			...(broken ? [{ text: breakdownName(c.value) }] : []),
+			...(broken ? [{ text: scene.nameOf(c.value) }] : []),
 			...scene.columns.map((_, i) =>
 				scene.ahead(c, i) === "future" && measure(scene, c, i) === 0
 					? { text: "" }
