@@ -151,6 +151,7 @@ function BodyView({
 				<StepsView
 					steps={body.steps}
 					sideways={body.sideways}
+					reference={body.reference}
 					small={small}
 					height={Math.max(60, (height ?? (small ? 220 : 300)) - 100)}
 					label={label}

@@ -95,6 +95,8 @@ export interface StepBar {
 	/** Shares of those who reached the first step, and the step before. */
 	ofFirst: number;
 	ofPrevious: number;
+	/** The one of them that is drawn. */
+	drawn: number;
 	dropped: number;
 	colour: number;
 	/** Median seconds since the step before. */
@@ -102,6 +104,9 @@ export interface StepBar {
 	reached?: () => Behind;
 	lost?: () => Behind;
 }
+
+/** What drawn shares are of: all who began, or those of the step or the interval before. */
+export type Reference = "total" | "previous";
 
 /** A step of a funnel, with a bar for each value of the breakdown. */
 export interface Step {
@@ -139,7 +144,7 @@ export type Body =
 	| Plot
 	| Heat
 	| { is: "figures"; figures: Figure[] }
-	| { is: "steps"; steps: Step[]; sideways: boolean }
+	| { is: "steps"; steps: Step[]; sideways: boolean; reference: Reference }
 	| { is: "map"; countries: Country[] }
 	| { is: "sheet" }
 	| { is: "rows"; columns: { title: string; detail: string; number: boolean }[]; rows: unknown[][] }

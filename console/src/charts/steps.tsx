@@ -1,14 +1,15 @@
 import { number } from "../ui/format";
 import { classes } from "../ui/basics";
-import type { Behind, Step, StepBar } from "./model";
+import type { Behind, Reference, Step, StepBar } from "./model";
 import { seriesToken } from "./parts";
 import { CellText } from "./sheet";
 import { share, span } from "./values";
 
-/** The steps of a funnel: a bar for each value, as tall as the share of those who got so far. */
+/** The steps of a funnel: a bar for each value, as tall as the share of those who got so far from the first step, or from the one before. */
 export function StepsView({
 	steps,
 	sideways,
+	reference,
 	small,
 	height,
 	label,
@@ -16,6 +17,7 @@ export function StepsView({
 }: {
 	steps: Step[];
 	sideways: boolean;
+	reference: Reference;
 	small: boolean;
 	height: number;
 	label: string;
@@ -35,7 +37,7 @@ export function StepsView({
 						</div>
 						<Bars bars={step.bars} sideways={sideways} height={height} onBehind={onBehind} />
 						{step.bars.map((bar, b) => (
-							<StepText key={b} bar={bar} first={i === 0} onBehind={onBehind} />
+							<StepText key={b} bar={bar} first={i === 0} reference={reference} onBehind={onBehind} />
 						))}
 					</li>
 				))}
@@ -58,10 +60,10 @@ function Bars({
 	return (
 		<div class="chart-bars" style={sideways ? undefined : { height: `${height}px` }}>
 			{bars.map((bar, b) => {
-				const size = `${Math.max(bar.count > 0 ? 0.5 : 0, bar.ofFirst * 100)}%`;
+				const size = `${Math.max(bar.count > 0 ? 0.5 : 0, bar.drawn * 100)}%`;
 				const style = { backgroundColor: seriesToken(bar.colour), [sideways ? "width" : "height"]: size };
 				const { reached, lost } = bar;
-				const title = `${bar.name ? `${bar.name}: ` : ""}${number(bar.count)} (${share(bar.ofFirst, 1)})`;
+				const title = `${bar.name ? `${bar.name}: ` : ""}${number(bar.count)} (${share(bar.drawn, 1)})`;
 				return (
 					<div key={b} class="chart-bar-track">
 						{onBehind && lost && bar.dropped > 0 ? (
@@ -96,7 +98,17 @@ function Bars({
 	);
 }
 
-function StepText({ bar, first, onBehind }: { bar: StepBar; first: boolean; onBehind?: (behind: Behind) => void }) {
+function StepText({
+	bar,
+	first,
+	reference,
+	onBehind,
+}: {
+	bar: StepBar;
+	first: boolean;
+	reference: Reference;
+	onBehind?: (behind: Behind) => void;
+}) {
 	return (
 		<p class="chart-step-text">
 			{bar.name && (
@@ -109,12 +121,12 @@ function StepText({ bar, first, onBehind }: { bar: StepBar; first: boolean; onBe
 				<strong>
 					<CellText cell={{ text: number(bar.count), behind: bar.count > 0 ? bar.reached : undefined }} onBehind={onBehind} />
 				</strong>{" "}
-				{share(bar.ofFirst, 1)}
+				{share(bar.drawn, 1)}
 			</span>
 			{!first && (
 				<span class="chart-step-soft">
 					<CellText cell={{ text: `−${number(bar.dropped)}`, behind: bar.dropped > 0 ? bar.lost : undefined }} onBehind={onBehind} />{" "}
-					dropped off, {share(bar.ofPrevious, 1)} went on
+					dropped off, {reference === "previous" ? `${share(bar.ofFirst, 1)} of all got here` : `${share(bar.ofPrevious, 1)} went on`}
 				</span>
 			)}
 			{bar.time !== null && <span class="chart-step-soft">median {span(bar.time)}</span>}

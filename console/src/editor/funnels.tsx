@@ -318,11 +318,18 @@ function Chart(props: FormProps & { viz: string; steps: number }) {
 				/>
 			)}
 			{viz === "trends" && (
-				<Checkbox
-					label="Leave out incomplete periods"
-					checked={filter.hideIncompleteConversionWindowPeriods === true}
-					onValue={(on) => set({ hideIncompleteConversionWindowPeriods: on || undefined })}
-				/>
+				<>
+					<Checkbox
+						label="Show values"
+						checked={filter.showValuesOnSeries === true}
+						onValue={(on) => set({ showValuesOnSeries: on || undefined })}
+					/>
+					<Checkbox
+						label="Leave out incomplete periods"
+						checked={filter.hideIncompleteConversionWindowPeriods === true}
+						onValue={(on) => set({ hideIncompleteConversionWindowPeriods: on || undefined })}
+					/>
+				</>
 			)}
 		</Section>
 	);

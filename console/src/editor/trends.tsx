@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Button, Checkbox, IconButton } from "../ui/basics";
 import { BreakdownEditor } from "./breakdown-editor";
 import { isHistogram } from "./breakdowns";
-import { displaysFor, totals } from "./displays";
+import { displaysFor, isScaled, switched, switchesOf, totals } from "./displays";
 import { type FormProps, inner } from "./form";
 import { Focused } from "./filter-group";
 import { formulasOf, mistakeIn, withFormulas } from "./formulas";
@@ -119,7 +119,7 @@ function Display(props: FormProps & { display: string }) {
 					at="trendsFilter.decimalPlaces"
 					onValue={(n) => set({ decimalPlaces: n })}
 				/>
-				{!totals.includes(display) && (
+				{isScaled(display) && (
 					<ChoiceField
 						label="Scale"
 						value={textOf(filter.yAxisScaleType) || "linear"}
@@ -130,20 +130,16 @@ function Display(props: FormProps & { display: string }) {
 						onValue={(scale) => set({ yAxisScaleType: scale === "linear" ? undefined : scale })}
 					/>
 				)}
-				<Flag label="Show a legend" name="showLegend" {...props} />
-				<Flag label="Show values" name="showValuesOnSeries" {...props} />
-				{["ActionsAreaGraph", "ActionsBar", "ActionsBarValue"].includes(display) && (
-					<Flag label="Show shares of 100%" name="showPercentStackView" {...props} />
-				)}
+				{switchesOf(query, display).map(({ name, label, usual }) => (
+					<Checkbox
+						key={name}
+						label={label}
+						checked={typeof filter[name] === "boolean" ? filter[name] : usual}
+						onValue={(on) => set({ [name]: switched(on, usual) })}
+					/>
+				))}
 			</More>
 		</Section>
-	);
-}
-
-function Flag({ label, name, ...props }: FormProps & { label: string; name: string }) {
-	const filter = fieldsOf(props.query.trendsFilter);
-	return (
-		<Checkbox label={label} checked={filter[name] === true} onValue={(on) => inner(props, "trendsFilter")({ [name]: on || undefined })} />
 	);
 }
 

@@ -191,6 +191,15 @@ describe("funnels", () => {
 		expect(cells(pictureWith("funnel_optional")).map((row) => row[4])).toEqual(["", "617", "730"]);
 	});
 
+	test("shares can be of the step before", () => {
+		const drawn = (fields: object) => {
+			const { body } = pictureWith("funnel", "funnelsFilter", { ...fields });
+			return body.is === "steps" && [body.reference, ...body.steps.map((step) => step.bars[0]?.drawn.toFixed(3))];
+		};
+		expect(drawn({})).toEqual(["total", "1.000", "0.167", "0.011"]);
+		expect(drawn({ funnelStepReference: "previous" })).toEqual(["previous", "1.000", "0.167", "0.065"]);
+	});
+
 	test("bars lie down from top to bottom", () => {
 		expect(pictureWith("funnel", "funnelsFilter", { layout: "horizontal" }).body).toMatchObject({ is: "steps", sideways: true });
 	});

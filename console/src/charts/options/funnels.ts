@@ -1,7 +1,7 @@
 import type { QueryNode, QueryResult } from "../../api/query";
 import { counted, number } from "../../ui/format";
 import { funnelActors, funnelTrendActors } from "../behind";
-import { emptyPicture, type Cell, type Picture, type Step, type StepBar } from "../model";
+import { emptyPicture, type Cell, type Picture, type Reference, type Step, type StepBar } from "../model";
 import { goesOn } from "../progress";
 import { breakdownName, fieldsOf, intervalOf, listOf, longDay, share, shortDay, span } from "../values";
 import { plain, simplePicture } from "./simple";
@@ -22,7 +22,7 @@ export function funnelPicture(query: QueryNode, result: QueryResult): Picture {
 	const filter = fieldsOf(query, "funnelsFilter");
 	if (filter.funnelVizType === "trends") return trendPicture(query, result);
 	if (filter.funnelVizType === "time_to_convert") return timePicture(result);
-	return stepsPicture(query, result, filter.layout === "horizontal");
+	return stepsPicture(query, result);
 }
 
 /** The results as one list of steps for each value of the breakdown. */
@@ -32,7 +32,9 @@ function readSteps(result: QueryResult): StepItem[][] {
 	return (given.length > 0 && Array.isArray(given[0]) ? given : [given]) as StepItem[][];
 }
 
-function stepsPicture(query: QueryNode, result: QueryResult, sideways: boolean): Picture {
+function stepsPicture(query: QueryNode, result: QueryResult): Picture {
+	const filter = fieldsOf(query, "funnelsFilter");
+	const reference = filter.funnelStepReference === "previous" ? "previous" : "total";
 	const rows = readSteps(result).filter((row) => row.length > 0);
 	const first = rows[0];
 	if (!first) return emptyPicture("Nobody began this funnel", "No event matches its first step in the date range.");
@@ -47,12 +49,12 @@ function stepsPicture(query: QueryNode, result: QueryResult, sideways: boolean):
 	const steps: Step[] = first.map((item, i) => ({
 		name: item.custom_name || item.name || "All events",
 		optional: series[i]?.optionalInFunnel === true,
-		bars: rows.map((row, colour) => bar(query, row, i, before(i), colour, broken)),
+		bars: rows.map((row, colour) => bar(query, row, i, before(i), colour, broken, reference)),
 	}));
 	const ends = rows.map((row) => share(row.at(-1)?.count ?? 0, row[0]?.count ?? 0));
 	return {
 		label: `Funnel of ${counted(steps.length, "step")} from ${steps[0]?.name} to ${steps.at(-1)?.name}: ${broken ? counted(rows.length, "value") : `${ends[0]} converted`}`,
-		body: { is: "steps", steps, sideways },
+		body: { is: "steps", steps, sideways: filter.layout === "horizontal", reference },
 		legend: broken ? rows.map((row, colour) => ({ name: nameOf(row), colour })) : undefined,
 		sheet: {
 			columns: [
@@ -86,7 +88,7 @@ function nameOf(row: StepItem[]): string {
 	return breakdownName(row[0]?.breakdown ?? row[0]?.breakdown_value);
 }
 
-function bar(query: QueryNode, row: StepItem[], i: number, from: number, colour: number, broken: boolean): StepBar {
+function bar(query: QueryNode, row: StepItem[], i: number, from: number, colour: number, broken: boolean, reference: Reference): StepBar {
 	const item = row[i];
 	const count = item?.count ?? 0;
 	const first = row[0]?.count ?? 0;
@@ -95,11 +97,14 @@ function bar(query: QueryNode, row: StepItem[], i: number, from: number, colour:
 	const name = broken ? nameOf(row) : "";
 	const step = item?.custom_name || item?.name || "All events";
 	const title = `${i + 1}. ${step}${name ? ` · ${name}` : ""}`;
+	const ofFirst = first === 0 ? 0 : count / first;
+	const ofPrevious = before === 0 ? 0 : count / before;
 	return {
 		name,
 		count,
-		ofFirst: first === 0 ? 0 : count / first,
-		ofPrevious: before === 0 ? 0 : count / before,
+		ofFirst,
+		ofPrevious,
+		drawn: reference === "previous" ? ofPrevious : ofFirst,
 		dropped: Math.max(0, before - count),
 		colour: broken ? colour : 0,
 		time: item?.median_conversion_time ?? null,

@@ -2,7 +2,7 @@ import type { QueryNode, QueryResult } from "../../api/query";
 import { counted, number } from "../../ui/format";
 import { retentionActors } from "../behind";
 import { offsetOf } from "../progress";
-import { type Behind, emptyPicture, type HeatCell, type Picture, type Sheet } from "../model";
+import { type Behind, emptyPicture, type HeatCell, type Picture, type Reference, type Sheet } from "../model";
 import { breakdownName, fieldsOf, listOf, longDay, share } from "../values";
 import { plain, simplePicture } from "./simple";
 
@@ -29,8 +29,7 @@ interface Scene {
 	ahead: (cohort: Cohort, column: number) => "done" | "open" | "future";
 	/** Whether numbers are sums or means of a property. */
 	aggregated: boolean;
-	/** Whether shares are of the column before. */
-	ofPrevious: boolean;
+	reference: Reference;
 	/** Whether groups are counted, and not people. */
 	groups: boolean;
 	/** The name of a value of the breakdown. */
@@ -64,7 +63,7 @@ export function retentionPicture(query: QueryNode, result: QueryResult, names?: 
 		columns: (items[0]?.values ?? []).map((v) => v.label),
 		ahead: clock(query, result),
 		aggregated: items[0]?.values[0]?.aggregation_value !== undefined,
-		ofPrevious: filter.retentionReference === "previous",
+		reference: filter.retentionReference === "previous" ? "previous" : "total",
 		groups: typeof query.aggregation_group_type_index === "number",
 		nameOf: (value) => (typeof value === "string" && ids.has(value) ? cohortOf(value) : breakdownName(value)),
 	};
@@ -79,7 +78,8 @@ const measure = (scene: Scene, c: Cohort, column: number): number => {
 };
 
 /** What a cell is a share of: its row's first column, or the column before. */
-const wholeOf = (scene: Scene, c: Cohort, column: number): number => measure(scene, c, scene.ofPrevious ? Math.max(0, column - 1) : 0);
+const wholeOf = (scene: Scene, c: Cohort, column: number): number =>
+	measure(scene, c, scene.reference === "previous" ? Math.max(0, column - 1) : 0);
 
 /** A cell as a share of its whole. */
 function shareOf(scene: Scene, c: Cohort, column: number): number | null {
@@ -174,7 +174,7 @@ function linesPicture(scene: Scene, bars: boolean): Picture {
 			names: scene.columns,
 			shape: bars ? "bar" : "line",
 			format: scene.aggregated ? plain() : plain({ format: "percentage", decimals: 1 }),
-			max: scene.aggregated || scene.ofPrevious ? undefined : 100,
+			max: scene.aggregated || scene.reference === "previous" ? undefined : 100,
 			rows: scene.cohorts.map((c, colour) => ({
 				name: several ? `${scene.nameOf(c.value)} · ${dateOf(scene, c)}` : dateOf(scene, c),
 				colour,

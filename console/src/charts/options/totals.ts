@@ -84,7 +84,7 @@ export function piePicture(query: QueryNode, lines: Line[], donut: boolean): Pic
 				const asShare = filter.showPercentStackView !== false || filter.showPercentagesOnSeries === true;
 				const textOf = (l: Line) => {
 					const parts = [];
-					if (filter.showLabelOnSeries !== false) parts.push(shorten(l.name, 24));
+					if (filter.showLabelsOnSeries !== false) parts.push(shorten(l.name, 24));
 					if (filter.showValuesOnSeries !== false) parts.push(asShare ? share(l.total, whole) : formatValue(l.total, format));
 					return parts.join("\n");
 				};
