@@ -155,6 +155,27 @@ describe("trends", () => {
 		expect(cells(pictureWith("trend_map")).at(-1)).toEqual(["None", "205"]);
 	});
 
+	test("a slope and boxes say if the last bucket goes on", () => {
+		const slope = sample("trend_slope");
+		const line = () => {
+			const picture = pictureOf(slope.query, slope.result);
+			return [picture.note, picture.sheet.columns[2]?.title, optionOf(picture).series[0].lineStyle.type];
+		};
+		expect(line()).toEqual([undefined, "14 Aug", "solid"]);
+		for (const item of slope.result.results as TrendItem[]) item.incomplete_end = true;
+		expect(line()).toEqual(["The last day has not ended yet.", "14 Aug (so far)", [3, 4]]);
+
+		const { query, result } = sample("trend_box");
+		const box = (computed: string) => {
+			const picture = pictureOf(query, { ...result, last_refresh: computed });
+			const option = optionOf(picture);
+			const tip: string = option.tooltip.formatter({ seriesId: "0", dataIndex: 13 });
+			return [picture.note, option.series[0].data.at(-1).itemStyle?.borderType, tip.includes("(so far)"), cells(picture)[13]?.[1]];
+		};
+		expect(box("2026-08-15T00:00:00Z")).toEqual([undefined, undefined, false, "Fri, 14 Aug 2026"]);
+		expect(box("2026-08-14T12:00:00Z")).toEqual(["The last day has not ended yet.", "dashed", true, "Fri, 14 Aug 2026 (so far)"]);
+	});
+
 	test("a box plot without a property says why there is none", () => {
 		expect(pictureWith("trend_box_wrong").body).toMatchObject({ is: "empty", text: "A numeric property must be selected for box plot." });
 	});

@@ -16,6 +16,8 @@ export interface TrendItem {
 	compare?: boolean;
 	compare_label?: "current" | "previous";
 	breakdown_value?: unknown;
+	/** Of a slope: whether the last bucket goes on. */
+	incomplete_end?: boolean;
 }
 
 /** A line of a trend, or one of its numbers. */

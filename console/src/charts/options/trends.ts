@@ -1,6 +1,7 @@
 import type { QueryNode, QueryResult } from "../../api/query";
 import { trendActors } from "../behind";
 import { colourAt, emptyPicture, type Figure, type Picture } from "../model";
+import { goesOn } from "../progress";
 import { changeOf, fieldsOf, formatValue, intervalOf, listed, longDay, shortDay, shorten, valueFormat } from "../values";
 import { base, categories, grid, tooltip, tooltipText, values } from "./axes";
 import { behindLine, cellBehind, type Line, readLines } from "./lines";
@@ -66,6 +67,10 @@ function metricPicture(query: QueryNode, lines: Line[]): Picture {
 	return { label: figures.map((f) => `${f.name}: ${f.text}`).join(", "), body: { is: "figures", figures }, sheet: over.sheet };
 }
 
+/** What is said of a bucket that had not ended when the result was computed. */
+const soFar = " (so far)";
+const openNote = (interval: string): string => `The last ${interval} has not ended yet.`;
+
 /** The first and the last bucket of each series. */
 function slopePicture(query: QueryNode, lines: Line[]): Picture {
 	const format = valueFormat(fieldsOf(query, "trendsFilter"));
@@ -73,8 +78,10 @@ function slopePicture(query: QueryNode, lines: Line[]): Picture {
 	const current = lines.filter((l) => !l.previous);
 	const days = current[0]?.days ?? [];
 	const ends = days.length > 1 ? [0, days.length - 1] : [0];
-	const titles = ends.map((i) => shortDay(days[i] ?? "", interval));
+	const open = current.some((l) => l.item.incomplete_end === true);
+	const titles = ends.map((i) => shortDay(days[i] ?? "", interval) + (open && i === days.length - 1 ? soFar : ""));
 	return {
+		note: open ? openNote(interval) : undefined,
 		label: `Slope graph of ${listed(current.map((l) => l.name))} from ${titles[0] ?? ""} to ${titles.at(-1) ?? ""}`,
 		legend: current.map((l) => ({ name: l.name, colour: l.colour, hidden: l.hidden })),
 		sheet: {
@@ -115,7 +122,7 @@ function slopePicture(query: QueryNode, lines: Line[]): Picture {
 						symbol: "circle",
 						data: ends.map((i) => l.points[i] ?? 0),
 						itemStyle: { color: colourAt(paint, l.colour) },
-						lineStyle: { color: colourAt(paint, l.colour), width: 2 },
+						lineStyle: { color: colourAt(paint, l.colour), width: 2, type: open ? [3, 4] : "solid" },
 						label: {
 							show: !room.small,
 							position: "top",
@@ -192,6 +199,8 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 	const orders = [...new Set(boxes.map((b) => b.series_index))];
 	const bySeries = orders.map((order) => boxes.filter((b) => b.series_index === order));
 	const days = (bySeries[0] ?? []).map((b) => b.day);
+	const openDay = goesOn(query, result, days.at(-1)) ? days.at(-1) : undefined;
+	const dayOf = (b: Box) => longDay(b.day, interval) + (b.day === openDay ? soFar : "");
 	const names = bySeries.map((list) => list[0]?.series_label ?? "");
 	const ends = ["min", "p25", "median", "p75", "max", "mean"] as const;
 	const titles = { min: "Least", p25: "25th percentile", median: "Median", p75: "75th percentile", max: "Greatest", mean: "Average" };
@@ -200,13 +209,14 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 		source: trendActors(query, { series: b.series_index, day: b.day }),
 	});
 	return {
+		note: openDay === undefined ? undefined : openNote(interval),
 		label: `Box plot of ${listed(names)} by ${interval}`,
 		legend: names.map((name, i) => ({ name, colour: i })),
 		sheet: {
 			columns: [{ title: "Series" }, { title: "Time" }, ...ends.map((end) => ({ title: titles[end], number: true }))],
 			rows: boxes.map((b) => [
 				{ text: b.series_label },
-				{ text: longDay(b.day, interval) },
+				{ text: dayOf(b) },
 				...ends.map((end) => ({ text: formatValue(b[end], format), behind: () => behind(b) })),
 			]),
 		},
@@ -230,7 +240,7 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 						const b = bySeries[Number.parseInt(p.seriesId, 10)]?.[p.dataIndex];
 						if (!b) return "";
 						return tooltipText(
-							`${b.series_label}, ${longDay(b.day, interval)}`,
+							`${b.series_label}, ${dayOf(b)}`,
 							ends.toReversed().map((end) => ({ name: titles[end], value: b[end], text: formatValue(b[end], format) })),
 						);
 					},
@@ -256,7 +266,10 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 						type: "boxplot",
 						boxWidth: [4, 28],
 						itemStyle: { color: `${colour}33`, borderColor: colour, borderWidth: 1.5 },
-						data: list.map((b) => [b.min, b.p25, b.median, b.p75, b.max]),
+						data: list.map((b) => {
+							const value = [b.min, b.p25, b.median, b.p75, b.max];
+							return b.day === openDay ? { value, itemStyle: { borderType: "dashed" } } : value;
+						}),
 					};
 					return bySeries.length === 1 ? [box, mean] : [box];
 				}),
