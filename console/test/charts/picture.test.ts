@@ -155,6 +155,31 @@ describe("trends", () => {
 		expect(cells(pictureWith("trend_map")).at(-1)).toEqual(["None", "205"]);
 	});
 
+	test("a map of several series draws the first, and says so", () => {
+		const { query, result } = sample("trend_map");
+		const items = result.results as TrendItem[];
+		const second = { ...(items[0] as TrendItem), aggregated_value: 7, action: { order: 1, name: "paid" } };
+		const picture = pictureOf(query, { ...result, results: [...items, second] });
+		const name = items[0]?.action?.name ?? "";
+		expect(picture.note).toBe(`The map shows ${name} only. The table has all series.`);
+		expect(picture.body).toMatchObject({ is: "map", countries: { length: items.length, 0: { code: "US", text: "4,200" } } });
+		expect([cells(picture)[0], cells(picture).at(-1)]).toEqual([
+			[name, "United States", "4,200"],
+			["paid", "United States", "7"],
+		]);
+		expect(pictureOf(query, result).note).toBeUndefined();
+	});
+
+	test("a map knows series of the same name apart", () => {
+		const { query, result } = sample("trend_map");
+		const items = result.results as TrendItem[];
+		const second = { ...(items[0] as TrendItem), aggregated_value: 7, action: { ...items[0]?.action, order: 1 } };
+		const picture = pictureOf(query, { ...result, results: [...items, second] });
+		expect(picture.note).toBeDefined();
+		expect(picture.body).toMatchObject({ is: "map", countries: { length: items.length, 0: { code: "US", text: "4,200" } } });
+		expect(cells(picture)).toHaveLength(items.length + 1);
+	});
+
 	test("a slope and boxes say if the last bucket goes on", () => {
 		const slope = sample("trend_slope");
 		const line = () => {

@@ -58,7 +58,7 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 	const lines: Line[] = [];
 	for (const [place, item] of items.entries()) {
 		const previous = item.compare_label === "previous";
-		const key = JSON.stringify([item.action?.order ?? item.order, item.breakdown_value]);
+		const key = JSON.stringify([orderOf(item), item.breakdown_value]);
 		const other = previous ? current.get(key) : undefined;
 		const custom = customOf(item, place, filter);
 		const series = names[place] ?? item.label;
@@ -85,6 +85,9 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 	}
 	return lines;
 }
+
+/** The place of an item's series, or formula, in the query. Several may have the same name. */
+export const orderOf = (item: TrendItem): number | undefined => item.action?.order ?? item.order;
 
 const noPlaces: ReadonlySet<number> = new Set();
 

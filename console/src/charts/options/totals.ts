@@ -2,7 +2,7 @@ import type { QueryNode } from "../../api/query";
 import { type Cell, colourAt, type Figure, type Heat, type Picture, type Sheet } from "../model";
 import { changeOf, fieldsOf, formatValue, listed, share, shorten, type ValueFormat, valueFormat, breakdownName, literal } from "../values";
 import { base, categories, grid, pointer, tooltip, tooltipText, values } from "./axes";
-import { behindLine, cellBehind, type Line } from "./lines";
+import { behindLine, cellBehind, type Line, orderOf } from "./lines";
 
 const formatOf = (query: QueryNode): ValueFormat => valueFormat(fieldsOf(query, "trendsFilter"));
 
@@ -199,20 +199,26 @@ export function tablePicture(query: QueryNode, lines: Line[]): Picture {
 	return { label: `Table of ${listed(lines.map((l) => l.name))}`, body: { is: "sheet" }, sheet: totalsSheet(query, lines) };
 }
 
-/** Numbers by country. */
+/** Numbers by country, drawn of the first series alone: a country has one colour. */
 export function mapPicture(query: QueryNode, lines: Line[]): Picture {
 	const format = formatOf(query);
 	const current = lines.filter((l) => !l.previous);
-	const countries = current.map((l) => {
+	const first = current[0];
+	const ofFirst = (l: Line) => first !== undefined && orderOf(l.item) === orderOf(first.item);
+	const several = !current.every(ofFirst);
+	const all = current.map((l) => {
 		const code = codeOf(l.item.breakdown_value);
-		return { code, name: countryName(code), value: l.total, text: formatValue(l.total, format), behind: cellBehind(query, l) };
+		const text = formatValue(l.total, format);
+		return { line: l, code, name: countryName(code), value: l.total, text, behind: cellBehind(query, l) };
 	});
+	const countries = all.filter((c) => ofFirst(c.line));
 	return {
 		label: `World map of ${listed(countries.map((c) => `${c.name}: ${c.text}`))}`,
 		body: { is: "map", countries },
+		note: several ? `The map shows ${first?.series} only. The table has all series.` : undefined,
 		sheet: {
-			columns: [{ title: "Country" }, { title: "Number", number: true }],
-			rows: countries.map((c) => [{ text: c.name }, { text: c.text, behind: c.behind }]),
+			columns: [...(several ? [{ title: "Series" }] : []), { title: "Country" }, { title: "Number", number: true }],
+			rows: all.map((c) => [...(several ? [{ text: c.line.series }] : []), { text: c.name }, { text: c.text, behind: c.behind }]),
 		},
 	};
 }
