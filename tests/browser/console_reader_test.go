@@ -51,3 +51,37 @@ func TestConsoleReader(t *testing.T) {
 		}
 	}
 }
+
+// TestConsoleAnnounces: a screen reader says in a line that an endpoint has answered, and does not read out the answer.
+func TestConsoleAnnounces(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := d.Client(d.Project, d.PersonalKey)
+	made := client.Do(t, http.MethodPost, "endpoints/", map[string]any{
+		"name": "announced", "query": map[string]any{"kind": "HogQLQuery", "query": "select number, number * 2 as double from numbers(100)"},
+	})
+	if made.Status != http.StatusCreated {
+		t.Fatalf("creating the endpoint: %d %s", made.Status, made.Raw)
+	}
+	t.Cleanup(func() { client.Do(t, http.MethodDelete, "endpoints/announced/", nil) })
+	c := signedIn(t, d.Server, d.Project)
+	c.visit(t, "endpoints/announced")
+	for _, view := range []string{"Rows", "As sent"} {
+		if view == "Rows" {
+			c.press(t, "button", "Run")
+		} else {
+			c.press(t, "button", view)
+		}
+		c.shows(t, "100 rows")
+		if got := c.text(t, ".endpoints-try [role=status]"); !strings.HasPrefix(got, "Computed now") {
+			t.Errorf("%s: a screen reader says %q", view, got)
+		}
+		got := c.evaluate(t, `(() => {
+			const answers = [...document.querySelectorAll(".endpoints-answer :is(.grid, pre)")];
+			return answers.length + " " + answers.filter((e) => e.closest("[aria-live], [role=status]")).length;
+		})()`)
+		if got != "1 0" {
+			t.Errorf("%s: answers in the page, and those that a screen reader reads out: %s, want 1 0", view, got)
+		}
+	}
+}

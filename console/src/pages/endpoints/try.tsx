@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isAbort, type Raw, sendRaw } from "../../api/client";
+import { explainCache } from "../../api/provenance";
 import { Button, Card, Checkbox, Empty, Failure, Field, Select, TextInput } from "../../ui/basics";
 import { Answer } from "./answer";
 import type { TabProps } from "./endpoint";
@@ -139,7 +140,10 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 					</div>
 				</form>
 			</Card>
-			<div class="endpoints-answer" aria-live="polite" aria-busy={running}>
+			<p class="visually-hidden" role="status">
+				{ran && !running ? explainCache(ran.raw.headers) : ""}
+			</p>
+			<div class="endpoints-answer" aria-busy={running}>
 				{failed !== undefined && <Failure error={failed} />}
 				{ran && <Answer ran={ran} query={query} name={endpoint.name} onNext={next} />}
 				{!ran && failed === undefined && <Empty title="No answer yet">Run the endpoint to see what callers get.</Empty>}
