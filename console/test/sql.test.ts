@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { QueryNode } from "../src/api/query";
 import { diagnostics } from "../src/sql/assist";
+import { cutOf, takesLimit } from "../src/sql/limits";
 import { fromCodePoints, toCodePoints } from "../src/sql/positions";
 import { drawnOf, isSQL, plain, queryOf, writtenOf } from "../src/sql/saved";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable, variableNameMistake } from "../src/sql/variables";
@@ -28,6 +29,40 @@ test("mistakes are underlined where the API counts them, with their fixes", () =
 	]);
 	expect(found[0]?.actions?.map((a) => a.name)).toEqual(["Replace with event"]);
 	expect(found[1]?.actions).toEqual([]);
+});
+
+describe("limits", () => {
+	test.each([
+		["select number from (select number from numbers(500) limit 400)", true],
+		["select event, 'offset 3' as \"offset\" from events -- no offset\nwhere /* offset */ like(event, '%)%')", true],
+		["select event from events limit 1 by event", true],
+		["select properties.offset from events", true],
+		["select event from events offset 10", false],
+	])("a LIMIT can be written behind %j: %j", (text, want) => expect(takesLimit(text)).toBe(want));
+
+	test.each([
+		["select 1 union all select 2", "parts"],
+		["(select 1 limit 5) UNION DISTINCT (select 2)", "parts"],
+		["select 1 union all select 2 limit 500", "parts"],
+		["select 1 limit 500 union all select 2", "parts"],
+		["select 1 limit 1 by event union all select 2 limit 500", "parts"],
+		["select properties.limit union all select 2 limit 500", "parts"],
+		["with a as (select 1 limit 5) (select 1 union all by name select 2)", "parts"],
+		["select 1 limit 5 union all select 2 limit 500", undefined],
+		["(select 1 limit 5) union all (select 2 order by f(1) limit 5) order by f(1)", undefined],
+		["select 1 union all (select 2) limit 500", undefined],
+		["(select 1 union all select 2) order by 1 limit 500", undefined],
+		["select 1 except select 2", "result"],
+		["select 1 union all select 2 INTERSECT select 3 limit 500", "result"],
+		["(select 1 except (select 2))", "result"],
+		["(select 1 intersect select 2) limit 500", undefined],
+		["(select 1 except select 2) union all select 3 limit 500", "parts"],
+		["select * from (select 1 union all select 2)", undefined],
+		["select 'union', 'it''s a \\' union' -- union", undefined],
+	])("of %j, what is cut is %j", (text, want) => expect(cutOf(text)).toBe(want));
+	test("what is cut is known of a long text, too", () => {
+		expect(cutOf(`select 1 union all {query} order by (${"1".repeat(20_000)})`)).toBe("parts");
+	});
 });
 
 describe("variables", () => {

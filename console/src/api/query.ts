@@ -28,7 +28,8 @@ export interface QueryResult<T = unknown> {
 	results: T;
 	columns?: string[];
 	types?: [string, string][] | string[];
-	hasMore?: boolean;
+	/** Null where the rows are not counted, as those of a query with a LIMIT of its own. */
+	hasMore?: boolean | null;
 	limit?: number;
 	offset?: number;
 	hogql?: string;

@@ -5,6 +5,7 @@ import { stringify } from "../../api/json";
 import { ask, isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
+import { cutOf } from "../../sql/limits";
 import { Button, CopyButton, Empty, Loaded, Loading, Snippet, Tabs } from "../../ui/basics";
 import { csv, download } from "../../ui/csv";
 import { counted, duration } from "../../ui/format";
@@ -16,6 +17,9 @@ export type Rows = unknown[][];
 export interface Ran extends Answer<QueryResult<Rows>> {
 	asked: QueryNode;
 }
+
+/** The rows of a query without a LIMIT. */
+const defaultRows = 100;
 
 type View = "rows" | "chart" | "plan" | "timings";
 
@@ -36,9 +40,10 @@ export function Results({
 	onSettings: (settings: ResultSettings) => void;
 }) {
 	const [view, setView] = useState<View>(settings.display ? "chart" : "rows");
-	const { data, headers } = answer;
+	const { data, headers, asked } = answer;
 	const types = typesOf(data.types, data.columns?.length ?? 0);
 	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: types[i], number: isNumeric(types[i] ?? "") }));
+	const cut = data.hasMore === null && data.results.length >= defaultRows ? cutOf(String(asked.query ?? "")) : undefined;
 	return (
 		<section class="sql-results" aria-label="Result">
 			<div class="sql-summary">
@@ -59,6 +64,13 @@ export function Results({
 					Download CSV
 				</Button>
 			</div>
+			{cut && (
+				<p class="notice">
+					{cut === "parts"
+						? `Each part without a LIMIT has at most ${defaultRows} rows.`
+						: `The result has at most ${defaultRows} rows. Put the query in parentheses and write a LIMIT after it.`}
+				</p>
+			)}
 			{data.warnings?.map((w) => (
 				<p key={w.message} class="notice">
 					{w.message}

@@ -9,6 +9,7 @@ import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../../sql/drafts";
+import { takesLimit } from "../../sql/limits";
 import { TextEditor } from "../../sql/text-editor";
 import { drawnOf, isSQL, plain, queryOf, writtenOf } from "../../sql/saved";
 import { usedNames, usesFilters, type Variable } from "../../sql/variables";
@@ -183,7 +184,7 @@ export default function SQLPage() {
 						<Results
 							key={run.answer.headers.requestId}
 							answer={run.answer}
-							onMore={run.answer.asked.query === text && !hasLimit(text) ? runMore : undefined}
+							onMore={run.answer.asked.query === text && takesLimit(text) ? runMore : undefined}
 							settings={settings}
 							onSettings={(next) => edit({ settings: next })}
 						/>
@@ -228,9 +229,6 @@ export default function SQLPage() {
 
 /** The most rows of a result. */
 const maxRows = 50_000;
-
-/** Reports whether a text says how many rows it wants. */
-const hasLimit = (text: string): boolean => /\blimit\b/i.test(text);
 
 /** How long a query has been running. */
 function Running({ since }: { since: number }) {
