@@ -64,9 +64,12 @@ test("CSV quotes what has to be, and hands no formula to a spreadsheet", () => {
 				["=HYPERLINK(1)", "@x"],
 				["line\nbreak", null],
 				["-1", -1],
+				["-1.50", "-2e-7"],
+				["-1+1", "+1"],
+				["-1\n=A1", "-"],
 			],
 		),
-	).toBe('a,b\r\n"x ""y""","1,2"\r\n\'=HYPERLINK(1),\'@x\r\n"line\nbreak",\r\n\'-1,-1\r\n');
+	).toBe('a,b\r\n"x ""y""","1,2"\r\n\'=HYPERLINK(1),\'@x\r\n"line\nbreak",\r\n-1,-1\r\n-1.50,-2e-7\r\n\'-1+1,\'+1\r\n"\'-1\n=A1",\'-\r\n');
 });
 
 test("an actors query keeps its filters", () => {

@@ -1,6 +1,6 @@
 import { text } from "./format";
 
-/** Rows as CSV with a line of names. Texts that a spreadsheet would run as formulas get a quote before them. */
+/** Rows as CSV with a line of names. Texts that a spreadsheet would run as formulas get a quote before them; a negative number is none. */
 export function csv(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
 	return [columns, ...rows]
 		.map((row) => row.map(cell).join(","))
@@ -8,9 +8,13 @@ export function csv(columns: readonly string[], rows: readonly (readonly unknown
 		.concat("\r\n");
 }
 
+/** A negative number as a text, as the API has decimals. */
+const negative = /^-\d+(\.\d+)?(e[+-]?\d+)?$/i;
+
 function cell(value: unknown): string {
 	const plain = text(value);
-	const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(plain) ? `'${plain}` : plain;
+	const formula = typeof value === "string" && /^[=+\-@\t\r]/.test(plain) && !negative.test(plain);
+	const safe = formula ? `'${plain}` : plain;
 	return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
