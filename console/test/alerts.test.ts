@@ -1,5 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { type Alert, alertBody, type AlertForm, ruleOf, seriesOf } from "../src/pages/insights/alert";
+import {
+	type Alert,
+	alertBody,
+	alertChanges,
+	type AlertForm,
+	canBeOngoing,
+	type Check,
+	formOf,
+	foundOf,
+	ruleOf,
+	seriesOf,
+} from "../src/pages/insights/alert";
 
 const form: AlertForm = {
 	name: " Too few ",
@@ -37,6 +48,78 @@ describe("the body of a new alert", () => {
 		expect(() => alertBody({ id: 1 }, { ...form, lower: " " })).toThrow("bound");
 		expect(() => alertBody({ id: 1 }, { ...form, lower: "many" })).toThrow("many is not a number.");
 	});
+});
+
+describe("the changes of an alert", () => {
+	const alert = {
+		id: "a",
+		name: "Too few",
+		condition: { type: "relative_increase" },
+		config: { type: "TrendsAlertConfig", series_index: 1, check_ongoing_interval: true },
+		threshold: { configuration: { type: "percentage", bounds: { lower: 0.07, upper: 0.29 } } },
+		calculation_interval: "hourly",
+		webhook_url: "https://a.example/",
+	} as unknown as Alert;
+	const began = formOf(alert);
+	test("the form begins with what the alert has, in percent", () => {
+		expect(began).toEqual({
+			name: "Too few",
+			condition: "relative_increase",
+			series: "1",
+			percentage: true,
+			lower: "7",
+			upper: "29",
+			interval: "hourly",
+			ongoing: true,
+			webhook: "https://a.example/",
+			secret: "",
+		});
+	});
+	test("only what was changed is sent, with what the form does not know of it", () => {
+		expect(alertChanges(alert, began)).toEqual({});
+		expect(alertChanges(alert, { ...began, name: "Fewer ", series: "0" })).toEqual({
+			name: "Fewer",
+			config: { type: "TrendsAlertConfig", series_index: 0, check_ongoing_interval: true },
+		});
+		expect(alertChanges(alert, { ...began, lower: "" })).toEqual({
+			threshold: { configuration: { type: "percentage", bounds: { lower: undefined, upper: 0.29 } } },
+		});
+	});
+	test("the interval in progress is only compared where it can be, and can be left", () => {
+		const config = (ongoing: boolean | null) => ({ type: "TrendsAlertConfig", series_index: 1, check_ongoing_interval: ongoing });
+		expect(alertChanges(alert, { ...began, upper: " " })).toEqual({
+			config: config(null),
+			threshold: { configuration: { type: "percentage", bounds: { lower: 0.07, upper: undefined } } },
+		});
+		expect(alertChanges(alert, { ...began, condition: "relative_decrease" })).toEqual({
+			config: config(null),
+			condition: { type: "relative_decrease" },
+		});
+		expect(alertChanges(alert, { ...began, interval: "daily", ongoing: false })).toEqual({
+			config: config(false),
+			calculation_interval: "daily",
+		});
+		expect(canBeOngoing({ ...began, lower: "" })).toBe(true);
+	});
+	test("an alert that leaves the interval in progress to the server goes on to do so", () => {
+		for (const open of [{}, { check_ongoing_interval: null }]) {
+			const left = { ...alert, config: { series_index: 1, ...open } };
+			expect(alertChanges(left, formOf(left))).toEqual({});
+			expect(alertChanges(left, { ...formOf(left), upper: "" })).not.toHaveProperty("config");
+		}
+	});
+	test("a webhook can be taken off, and its secret changed alone", () => {
+		expect(alertChanges(alert, { ...began, webhook: "" })).toEqual({ webhook_url: null });
+		expect(alertChanges(alert, { ...began, secret: "whsec_x" })).toEqual({ webhook_secret: "whsec_x" });
+	});
+	test("not to one without bounds", () => {
+		expect(() => alertChanges(alert, { ...began, lower: "", upper: "" })).toThrow("bound");
+	});
+});
+
+test("the number of a check has no unit, as the rule may have been another", () => {
+	const found = (calculated_value: number | null) => foundOf({ calculated_value } as Check);
+	expect([1234.5, 0.3125, null].map(found)).toEqual(["1,234.5", "0.3125", "–"]);
 });
 
 test("the rule in words", () => {

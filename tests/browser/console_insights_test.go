@@ -376,7 +376,7 @@ func TestConsoleInsightReader(t *testing.T) {
 	}
 }
 
-// TestConsoleAlerts: an alert of a trend is made and deleted.
+// TestConsoleAlerts: an alert of a trend is made, changed and deleted.
 func TestConsoleAlerts(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "alerts")
@@ -396,6 +396,18 @@ func TestConsoleAlerts(t *testing.T) {
 	if len(made) != 1 || !strings.Contains(fmt.Sprint(made[0]["threshold"]), "lower:2.5") {
 		t.Fatalf("the alerts are %v", made)
 	}
+	c.press(t, "button", "Edit Visits")
+	c.fill(t, "textbox", "Fires above", "7")
+	c.press(t, "button", "Save")
+	c.shows(t, "below 2.5 or above 7")
+	sent := c.sent()
+	if got, want := sent[len(sent)-2], `{"threshold":{"configuration":{"type":"absolute","bounds":{"lower":2.5,"upper":7}}}}`; got.method != http.MethodPatch || got.body != want {
+		t.Errorf("the form sends %s %s, want only %s", got.method, got.body, want)
+	}
+	c.press(t, "button", "Checks of Visits")
+	c.shows(t, "Checks of Visits")
+	c.accessible(t)
+	c.press(t, "button", "Close")
 	c.press(t, "button", "Delete Visits")
 	c.press(t, "button", "Delete")
 	c.shows(t, "No alerts yet")

@@ -1,4 +1,5 @@
 import { sourceOf } from "../../api/query";
+import { changedFields } from "../../data/draft";
 import { letterOf } from "../../editor/series";
 import type { Insight } from "../../insights/model";
 import { number, percent } from "../../ui/format";
@@ -11,9 +12,21 @@ export interface Alert {
 	enabled: boolean;
 	calculation_interval: string;
 	condition: { type: Condition };
-	config: { series_index: number } | null;
+	config: { series_index: number; check_ongoing_interval?: boolean | null } | null;
 	threshold: { configuration: { type: "absolute" | "percentage"; bounds?: { lower?: number | null; upper?: number | null } } };
 	last_checked_at?: string | null;
+	webhook_url?: string | null;
+}
+
+/** A check of an alert. */
+export interface Check {
+	id: string;
+	created_at: string;
+	calculated_value: number | null;
+	state: string;
+	targets_notified: boolean;
+	/** Why it found no value. */
+	error: { message: string } | null;
 }
 
 export type Condition = "absolute_value" | "relative_increase" | "relative_decrease";
@@ -33,7 +46,7 @@ export const intervals = [
 	{ value: "monthly", label: "Monthly" },
 ] as const;
 
-/** What the form of a new alert holds. Bounds are texts, in percent where the threshold is one. */
+/** What the form of an alert holds. Bounds are texts, in percent where the threshold is one. */
 export interface AlertForm {
 	name: string;
 	condition: Condition;
@@ -42,26 +55,77 @@ export interface AlertForm {
 	lower: string;
 	upper: string;
 	interval: string;
+	/** Whether the interval in progress is compared. If undefined, the server chooses. */
+	ongoing?: boolean;
 	webhook: string;
 	secret: string;
 }
 
+/** What the form of an alert begins with. */
+export function formOf(alert: Alert): AlertForm {
+	const { type, bounds } = alert.threshold.configuration;
+	const text = (bound: number | null | undefined) =>
+		typeof bound !== "number" ? "" : String(type === "percentage" ? Number((bound * 100).toPrecision(12)) : bound);
+	return {
+		name: alert.name,
+		condition: alert.condition.type,
+		series: String(alert.config?.series_index ?? 0),
+		percentage: type === "percentage" || alert.condition.type === "absolute_value",
+		lower: text(bounds?.lower),
+		upper: text(bounds?.upper),
+		interval: alert.calculation_interval,
+		ongoing: alert.config?.check_ongoing_interval ?? undefined,
+		webhook: alert.webhook_url ?? "",
+		secret: "",
+	};
+}
+
 /** The body that creates an alert. It throws when the form is not complete. */
 export function alertBody(insight: Pick<Insight, "id">, form: AlertForm): Record<string, unknown> {
+	return {
+		...ruleFields(form),
+		insight: insight.id,
+		subscribed_users: [],
+		...(form.webhook && { webhook_url: form.webhook.trim() }),
+		...(form.webhook && form.secret && { webhook_secret: form.secret.trim() }),
+	};
+}
+
+/**
+ * The body that changes an alert: the fields that differ from what the form began with. What the form does not know of them stays. It throws
+ * when the form is not complete.
+ */
+export function alertChanges(alert: Alert, form: AlertForm): Record<string, unknown> {
+	const bodyOf = (from: AlertForm) => ({ ...ruleFields(from, alert), webhook_url: from.webhook.trim() || null });
+	const secret = form.webhook && form.secret.trim();
+	return { ...changedFields(bodyOf(form), bodyOf(formOf(alert))), ...(secret && { webhook_secret: secret }) };
+}
+
+/** The rule and the name in a form, over those that an alert has. */
+function ruleFields(form: AlertForm, alert?: Alert): Record<string, unknown> {
 	const percentage = form.percentage && form.condition !== "absolute_value";
 	const bounds = { lower: boundOf(form.lower, percentage), upper: boundOf(form.upper, percentage) };
 	if (bounds.lower === undefined && bounds.upper === undefined) throw new Error("Give a lower or an upper bound.");
 	return {
 		name: form.name.trim(),
-		insight: insight.id,
-		subscribed_users: [],
-		condition: { type: form.condition },
-		config: { type: "TrendsAlertConfig", series_index: Number(form.series) },
-		threshold: { configuration: { type: percentage ? "percentage" : "absolute", bounds } },
+		condition: { ...alert?.condition, type: form.condition },
+		config: {
+			type: "TrendsAlertConfig",
+			...alert?.config,
+			series_index: Number(form.series),
+			...(alert && { check_ongoing_interval: ongoingOf(form) }),
+		},
+		threshold: { configuration: { ...alert?.threshold.configuration, type: percentage ? "percentage" : "absolute", bounds } },
 		calculation_interval: form.interval,
-		...(form.webhook && { webhook_url: form.webhook.trim() }),
-		...(form.webhook && form.secret && { webhook_secret: form.secret.trim() }),
 	};
+}
+
+/** Reports whether an alert can compare the interval in progress. Too small a number, or a decrease, is only known once it has ended. */
+export const canBeOngoing = (form: AlertForm): boolean => form.upper.trim() !== "" && form.condition !== "relative_decrease";
+
+/** What the form says of the interval in progress. The server may have set it by itself, so it is taken back where it no longer fits. */
+function ongoingOf(form: AlertForm): boolean | null | undefined {
+	return form.ongoing === undefined || canBeOngoing(form) ? form.ongoing : null;
 }
 
 function boundOf(text: string, percentage: boolean): number | undefined {
@@ -70,6 +134,14 @@ function boundOf(text: string, percentage: boolean): number | undefined {
 	if (Number.isNaN(value)) throw new Error(`${text} is not a number.`);
 	return percentage ? value / 100 : value;
 }
+
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 4 });
+
+/**
+ * The number that a check found. A change relative to the number before stays a share, such as 0.31: the rule may have been another then, so
+ * that its unit is not known.
+ */
+export const foundOf = (check: Check): string => (check.calculated_value === null ? "–" : plain.format(check.calculated_value));
 
 /** The rule of an alert in words, such as "below 50 or above 100". */
 export function ruleOf(alert: Alert): string {
