@@ -213,6 +213,8 @@ type AlertFields struct {
 	SnoozedUntil  Field[time.Time] // zero: not any longer
 	WebhookURL    Field[string]    // empty: the operator's
 	WebhookSecret Field[string]
+	// Complete fills in what the changed alert leaves open. It may run more than once. Nil changes nothing.
+	Complete func(now *Snapshot, a *Alert)
 	// Next returns when an alert whose quiet hours change is checked next, and when a new one with a start time is checked first. Nil: soon.
 	Next func(now *Snapshot, a *Alert) time.Time
 	// Check looks at the changed alert, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
@@ -286,6 +288,9 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 	a.Webhook = AlertWebhook{URL: f.WebhookURL.or(a.Webhook.URL), Secret: f.WebhookSecret.or(a.Webhook.Secret)}
 	if a.Webhook.URL == "" {
 		a.Webhook.Secret = ""
+	}
+	if f.Complete != nil {
+		f.Complete(now, a)
 	}
 	redefined := !a.sameDefinition(&before)
 	if redefined {

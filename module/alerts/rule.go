@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -103,6 +106,34 @@ func (r *Rule) readConfig(raw json.RawMessage) error {
 	}
 	r.Series, r.Ongoing = *config.Series, config.Ongoing != nil && *config.Ongoing
 	return nil
+}
+
+// CompleteConfig returns the config of an alert on a query, where check_ongoing_interval is true if the alert leaves it open and is checked more often than
+// an interval of the insight ends: the checks in between would only find the same number again. It stays open if the interval in progress can't be
+// compared, and if the alert has a mistake.
+func CompleteConfig(a *registry.Alert, raw json.RawMessage) json.RawMessage {
+	const ongoing = "check_ongoing_interval"
+	var config map[string]json.RawMessage
+	if json.Unmarshal(a.Config, &config) != nil || len(config[ongoing]) > 0 && string(config[ongoing]) != "null" {
+		return a.Config
+	}
+	r, err := ReadRule(a, raw)
+	if err != nil || r.Query.Display.Total() || r.Condition == RelativeDecrease || r.Upper == nil || cadence(a.Interval) >= length(r.Query.Interval) {
+		return a.Config
+	}
+	config[ongoing] = json.RawMessage("true")
+	return jsontext.Append(nil, config)
+}
+
+// length returns the approximate length of an interval.
+func length(i query.Interval) time.Duration {
+	switch i { //nolint:exhaustive // the others are below
+	case query.Day:
+		return day
+	case query.Week:
+		return 7 * day
+	}
+	return max(i.Clock(), time.Duration(i.Months())*30*day)
 }
 
 // NotSupported refuses an insight that an alert can't watch.

@@ -132,6 +132,55 @@ func TestCheckBounds(t *testing.T) {
 	}
 }
 
+// TestCompleteConfig: an alert that is checked more often than an interval ends compares the one in progress, unless it says otherwise.
+func TestCompleteConfig(t *testing.T) {
+	const (
+		increase = `{"type":"relative_increase"}`
+		decrease = `{"type":"relative_decrease"}`
+		open     = `{"type":"TrendsAlertConfig","series_index":0}`
+		null     = `{"type":"TrendsAlertConfig","series_index":0,"check_ongoing_interval":null}`
+		off      = `{"type":"TrendsAlertConfig","series_index":0,"check_ongoing_interval":false}`
+		on       = `{"check_ongoing_interval":true,"series_index":0,"type":"TrendsAlertConfig"}`
+		lower    = `{"type":"absolute","bounds":{"lower":5}}`
+	)
+	by := func(interval string) string {
+		return strings.TrimSuffix(pageviews, "}") + `,"interval":"` + interval + `"}`
+	}
+	tests := []struct {
+		name, query, condition, config, threshold string
+		interval                                  registry.AlertInterval
+		want                                      string
+	}{
+		{"days, every 15 minutes", pageviews, "", open, "", registry.AlertQuarterly, on},
+		{"days, hourly", pageviews, "", open, "", registry.AlertHourly, on},
+		{"days, every two minutes, an increase", pageviews, increase, open, "", registry.AlertRealTime, on},
+		{"days, daily", pageviews, "", open, "", registry.AlertDaily, open},
+		{"hours, hourly", by("hour"), "", open, "", registry.AlertHourly, open},
+		{"hours, every 15 minutes", by("hour"), "", open, "", registry.AlertQuarterly, on},
+		{"minutes, every two minutes", by("minute"), "", open, "", registry.AlertRealTime, open},
+		{"weeks, daily", by("week"), "", open, "", registry.AlertDaily, on},
+		{"months, monthly", by("month"), "", open, "", registry.AlertMonthly, open},
+		{"quarters, monthly", by("quarter"), "", open, "", registry.AlertMonthly, on},
+		{"null", pageviews, "", null, "", registry.AlertHourly, on},
+		{"off", pageviews, "", off, "", registry.AlertHourly, off},
+		{"on", pageviews, "", on, "", registry.AlertHourly, on},
+		{"no upper bound", pageviews, "", open, lower, registry.AlertHourly, open},
+		{"a decrease", pageviews, decrease, open, "", registry.AlertHourly, open},
+		{"a total", strings.TrimSuffix(pageviews, "}") + `,"trendsFilter":{"display":"BoldNumber"}}`, "", open, "", registry.AlertHourly, open},
+		{"another config", pageviews, "", `{"type":"HogQLAlertConfig"}`, "", registry.AlertHourly, `{"type":"HogQLAlertConfig"}`},
+		{"no object", pageviews, "", `[]`, "", registry.AlertHourly, `[]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := alertOf(tt.condition, tt.config, tt.threshold)
+			a.Interval = tt.interval
+			if diff := cmp.Diff(tt.want, string(alerts.CompleteConfig(a, []byte(tt.query)))); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	one := func(current, before float64) []alerts.Series {
 		return []alerts.Series{{Label: "a", Current: &current, Before: &before}}

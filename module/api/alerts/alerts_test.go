@@ -103,6 +103,28 @@ func TestStartTimeOfAlerts(t *testing.T) {
 	}
 }
 
+// TestOngoingByDefault: an alert that is checked more often than the insight's intervals end compares the one in progress, unless its config says otherwise.
+func TestOngoingByDefault(t *testing.T) {
+	w := alertWorld(t)
+	path := "/api/projects/1/alerts/" + newAlert(t, w, 1, "") + "/"
+	for _, tt := range []struct {
+		change string
+		want   any
+	}{
+		{`{"calculation_interval": "daily"}`, nil},
+		{`{"calculation_interval": "hourly"}`, true},
+		{`{"config": {"type": "TrendsAlertConfig", "series_index": 0, "check_ongoing_interval": false}}`, false},
+		{`{"name": "other"}`, false},
+		{`{"config": {"type": "TrendsAlertConfig", "series_index": 0}}`, true},
+	} {
+		answer := w.Send(t, http.MethodPatch, path, tt.change)
+		config, ok := apitest.FieldOf(t, answer, "config").(map[string]any)
+		if got := config["check_ongoing_interval"]; !ok || answer.Code != http.StatusOK || got != tt.want {
+			t.Errorf("%s: check_ongoing_interval is %v, want %v: %d %s", tt.change, got, tt.want, answer.Code, answer.Body)
+		}
+	}
+}
+
 // TestAlertsOfInsights: an insight comes with its alerts, on its own, in lists and on dashboards, for keys that may read them.
 func TestAlertsOfInsights(t *testing.T) {
 	w := alertWorld(t)

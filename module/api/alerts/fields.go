@@ -45,6 +45,11 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	if err := mayWatch(c, before, &f); err != nil {
 		return f, err
 	}
+	f.Complete = func(now *registry.Snapshot, a *registry.Alert) {
+		if i := now.Insight(a.Project, a.Insight); i != nil {
+			a.Config = alerts.CompleteConfig(a, i.Query)
+		}
+	}
 	bounds := whole || f.Threshold.Given
 	f.Check = func(now *registry.Snapshot, a *registry.Alert) error { return check(now, a, bounds) }
 	f.Next = func(now *registry.Snapshot, a *registry.Alert) time.Time {
