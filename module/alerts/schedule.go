@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,18 +156,21 @@ const (
 
 var errQuietHours = errors.New("these quiet hours are not valid")
 
-// ReadQuietHours reads the JSON of quiet hours and merges overlapping ones; null and an empty list are none.
+// ReadQuietHours reads the JSON of quiet hours and merges overlapping ones; null, an empty object and an empty list of them are none.
 func ReadQuietHours(raw json.RawMessage) ([]registry.QuietHours, error) {
-	var given *struct {
+	var given struct {
 		Windows []struct {
 			Start *string `json:"start"`
 			End   *string `json:"end"`
 		} `json:"blocked_windows"`
 	}
-	if err := json.Unmarshal(raw, &given); err != nil {
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return nil, nil
+	}
+	if !strictly(raw, &given) {
 		return nil, errQuietHours
 	}
-	if given == nil || len(given.Windows) == 0 {
+	if len(given.Windows) == 0 {
 		return nil, nil
 	}
 	if len(given.Windows) > maxQuietHours {
