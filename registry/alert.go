@@ -25,6 +25,7 @@ type Alert struct {
 	// Condition says what is compared with the threshold, and Config which series of the insight: JSON that the caller has checked.
 	Condition json.RawMessage `json:"condition"`
 	Config    json.RawMessage `json:"config"`
+	Delay     int             `json:"delay,omitempty"` // how many intervals of the insight to pass over; at most 100
 	// Interval is how often the alert is checked. It is not checked on weekends if SkipWeekend is true, and never in QuietHours.
 	Interval    AlertInterval `json:"interval"`
 	StartTime   *int          `json:"start_time,omitempty"` // when on a day checks start, in minutes from midnight in the project's time zone; nil: by Interval
@@ -123,6 +124,7 @@ const (
 	maxAlertChecks     = 1000
 	maxAlertCheckBytes = 1 << 20
 	maxAlertName       = 255
+	maxAlertDelay      = 100
 )
 
 func readAlert(rec *Record) (entity, error) {
@@ -205,6 +207,7 @@ type AlertFields struct {
 	Threshold     Field[json.RawMessage]
 	Condition     Field[json.RawMessage]
 	Config        Field[json.RawMessage]
+	Delay         Field[int] // 0 to 100
 	Interval      Field[AlertInterval]
 	StartTime     Field[*int]
 	SkipWeekend   Field[*bool]
@@ -283,7 +286,7 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 		a.Subscribers = slices.Compact(slices.Sorted(slices.Values(f.Subscribers.Value)))
 	}
 	a.Threshold.Name, a.Threshold.Configuration = f.ThresholdName.or(a.Threshold.Name), canonical(f.Threshold, a.Threshold.Configuration)
-	a.Condition, a.Config = canonical(f.Condition, a.Condition), canonical(f.Config, a.Config)
+	a.Condition, a.Config, a.Delay = canonical(f.Condition, a.Condition), canonical(f.Config, a.Config), f.Delay.or(a.Delay)
 	a.SkipWeekend, a.QuietHours, a.StartTime = f.SkipWeekend.or(a.SkipWeekend), f.QuietHours.or(a.QuietHours), f.StartTime.or(a.StartTime)
 	a.Webhook = AlertWebhook{URL: f.WebhookURL.or(a.Webhook.URL), Secret: f.WebhookSecret.or(a.Webhook.Secret)}
 	if a.Webhook.URL == "" {
@@ -318,7 +321,7 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 
 // sameDefinition reports whether both compare the same number with the same threshold.
 func (a *Alert) sameDefinition(other *Alert) bool {
-	return a.Insight == other.Insight && bytes.Equal(a.Threshold.Configuration, other.Threshold.Configuration) &&
+	return a.Insight == other.Insight && a.Delay == other.Delay && bytes.Equal(a.Threshold.Configuration, other.Threshold.Configuration) &&
 		bytes.Equal(a.Condition, other.Condition) && bytes.Equal(a.Config, other.Config)
 }
 
@@ -330,6 +333,9 @@ func (f *AlertFields) validate() error {
 		if utf8.RuneCountInString(text.given.Value) > maxAlertName {
 			return tooLong(text.name, maxAlertName)
 		}
+	}
+	if err := inRange("evaluation_delay_intervals", f.Delay.Value, 0, maxAlertDelay); err != nil {
+		return err
 	}
 	if f.Interval.Given && !slices.Contains(alertIntervals, f.Interval.Value) {
 		return notChoice("calculation_interval", string(f.Interval.Value))

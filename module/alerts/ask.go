@@ -100,6 +100,7 @@ func runs(span *insight.Range, now time.Time) bool {
 func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 	var items []struct {
 		Data  []*float64 `json:"data"`
+		Days  []string   `json:"days"`
 		Total *float64   `json:"aggregated_value"`
 		Label string     `json:"label"`
 		Order int        `json:"order"`
@@ -114,6 +115,7 @@ func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 	if running && !r.Current() {
 		back = 2
 	}
+	back += r.Delay
 	at := func(data []*float64, back int) *float64 {
 		if back > len(data) {
 			return nil
@@ -127,7 +129,11 @@ func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 		case r.Query.Display.Total():
 			out = append(out, Series{Label: item.Label, Current: item.Total})
 		default:
-			out = append(out, Series{Label: item.Label, Current: at(item.Data, back), Before: at(item.Data, back+1)})
+			one := Series{Label: item.Label, Current: at(item.Data, back), Before: at(item.Data, back+1)}
+			if n := len(item.Days); back <= n {
+				one.Day = item.Days[n-back]
+			}
+			out = append(out, one)
 		}
 	}
 	return out, nil

@@ -74,6 +74,55 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
+// TestDelayed: a rule with a delay asks for as many intervals more, and compares one that ended that long ago.
+func TestDelayed(t *testing.T) {
+	for _, tt := range []struct{ query, want string }{
+		{`"interval":"day"`, "2020-01-01"},
+		{`"interval":"week"`, "2019-12-01"},
+		{`"interval":"hour","trendsFilter":{"smoothingIntervals":5}`, "2020-01-05 17:00:00"},
+		{`"trendsFilter":{"display":"ActionsLineGraphCumulative"},"dateRange":{"date_from":"-30d"}`, "2019-12-07"},
+	} {
+		r := ruleOf(t, tt.query, "relative_increase")
+		r.Delay = 2
+		now := time.Date(2020, time.January, 6, 2, 30, 0, 0, time.UTC)
+		_, span, err := r.narrowed(&insight.World{Database: &schema.Database{Location: time.UTC}, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := span.Day(span.Buckets()[0]); got != tt.want {
+			t.Errorf("%s: asks from %s, want %s", tt.query, got, tt.want)
+		}
+	}
+	const results = `[{"label":"a","data":[1,20,3,4,5],"days":["2020-01-02","2020-01-03","2020-01-04","2020-01-05","2020-01-06"]}]`
+	r := ruleOf(t, `"interval":"day"`, "relative_increase")
+	for _, tt := range []struct {
+		delay  int
+		breach string
+	}{
+		{0, ""},
+		{2, "The insight value (a) for 2020-01-03 (19) increased more than upper threshold (10)"},
+		{3, ""}, // there is none before
+		{9, ""},
+	} {
+		r.Delay = tt.delay
+		series, err := r.series([]byte(results), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Evaluate(series).Breach; got != tt.breach {
+			t.Errorf("with a delay of %d: %q, want %q", tt.delay, got, tt.breach)
+		}
+	}
+	r.Delay, r.Condition, r.Lower = 1, AbsoluteValue, new(1.0)
+	series, err := r.series([]byte(`[]`), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Evaluate(series).Breach, "The insight value (empty result) (0) is less than lower threshold (1)"; got != want {
+		t.Errorf("without results: %q, want %q", got, want)
+	}
+}
+
 // TestNarrowedSlope: a slope is asked for as a line, since its answer lacks the intervals between its ends.
 func TestNarrowedSlope(t *testing.T) {
 	now := time.Date(2020, time.January, 6, 2, 30, 0, 0, time.UTC)

@@ -11,6 +11,7 @@ import (
 // Series is what an alert uses of a series of an insight.
 type Series struct {
 	Label string
+	Day   string // when the interval of Current begins; empty if that is not known
 	// Current is the number to compare, and Before the number of the previous interval; nil if there is none.
 	Current, Before *float64
 	// Empty says that the insight has no results, whose numbers count as 0.
@@ -34,7 +35,7 @@ func (r *Rule) Evaluate(series []Series) Outcome {
 		if value == nil {
 			continue
 		}
-		if breach := r.breach(s.Label, *value); breach != "" {
+		if breach := r.breach(&s, *value); breach != "" {
 			return Outcome{Value: value, Breach: breach}
 		}
 		if r.Query.Breakdowns == nil || s.Empty {
@@ -67,24 +68,31 @@ func (r *Rule) compared(s *Series) *float64 {
 }
 
 // breach says in words which bound a value crosses; empty for none.
-func (r *Rule) breach(label string, value float64) string {
+func (r *Rule) breach(s *Series, value float64) string {
 	verb := map[Condition]string{AbsoluteValue: "is", RelativeIncrease: "increased", RelativeDecrease: "decreased"}[r.Condition]
-	which, interval := "previous", string(r.Query.Interval)
-	if r.Current() {
-		which = "current"
-	}
-	if r.Query.Display.Total() {
-		interval = "interval"
-	}
-	label = cut(label, maxLabel)
 	say := func(than, bound string, at float64) string {
-		return fmt.Sprintf("The insight value (%s) for %s %s (%s) %s %s than %s threshold (%s)", label, which, interval, r.text(value), verb, than, bound, r.text(at))
+		return fmt.Sprintf("The insight value (%s)%s (%s) %s %s than %s threshold (%s)", cut(s.Label, maxLabel), r.when(s), r.text(value), verb, than, bound, r.text(at))
 	}
 	switch {
 	case r.Lower != nil && value < *r.Lower:
 		return say("less", "lower", *r.Lower)
 	case r.Upper != nil && value > *r.Upper:
 		return say("more", "upper", *r.Upper)
+	}
+	return ""
+}
+
+// when says in words which interval was compared, with a space before; empty if the rule passes over some and there are no results.
+func (r *Rule) when(s *Series) string {
+	switch {
+	case r.Query.Display.Total():
+		return " for current interval"
+	case r.Current():
+		return " for current " + string(r.Query.Interval)
+	case r.Delay == 0:
+		return " for previous " + string(r.Query.Interval)
+	case s.Day != "":
+		return " for " + s.Day
 	}
 	return ""
 }
@@ -120,14 +128,14 @@ func (r *Rule) Current() bool {
 // maxYears is how far an alert looks back at most. There are no events that old.
 const maxYears = 100
 
-// lookback returns the date_from for the intervals that the rule compares and those that are averaged into them, with one to spare because the first may
+// lookback returns the date_from for the intervals that the rule compares, passes over or averages into those, with one to spare because the first may
 // be incomplete.
 func (r *Rule) lookback() string {
 	n, weeks := 2, 1
 	if r.Condition != AbsoluteValue {
 		n, weeks = 3, 2
 	}
-	more := max(r.Query.Smoothing-1, 0)
+	more := max(r.Query.Smoothing-1, 0) + r.Delay
 	seconds := 60*n + more
 	n += more
 	if len(r.Query.DateRange.DaysOfWeek) == 0 { // otherwise a week may have a single day that counts

@@ -31,7 +31,9 @@ type Rule struct {
 	Query  *trends.Query
 	Series int // the index of the series, or of the formula, in the query
 	// Ongoing selects the interval that is still in progress instead of the last one that has ended.
-	Ongoing      bool
+	Ongoing bool
+	// Delay is how many intervals that have ended are passed over, because their events may arrive late.
+	Delay        int
 	Condition    Condition
 	Percent      bool     // the change is compared relative to the previous number: 0.5 is 50%
 	Lower, Upper *float64 // nil for no bound
@@ -79,11 +81,14 @@ func ReadRule(a *registry.Alert, raw json.RawMessage) (*Rule, error) {
 	if !strictly(a.Condition, &condition) || condition.Type != AbsoluteValue && condition.Type != RelativeIncrease && condition.Type != RelativeDecrease {
 		return nil, wrong("", "Alert has invalid condition: %s", pythonText(a.Condition))
 	}
-	r := &Rule{Condition: condition.Type}
+	r := &Rule{Condition: condition.Type, Delay: a.Delay}
 	if err := r.readConfig(a.Config); err != nil {
 		return nil, err
 	}
 	if err := r.readQuery(raw); err != nil {
+		return nil, err
+	}
+	if err := r.checkDelay(); err != nil {
 		return nil, err
 	}
 	return r, r.readThreshold(a.Threshold.Configuration)
@@ -110,7 +115,7 @@ func (r *Rule) readConfig(raw json.RawMessage) error {
 
 // CompleteConfig returns the config of an alert on a query, where check_ongoing_interval is true if the alert leaves it open and is checked more often than
 // an interval of the insight ends: the checks in between would only find the same number again. It stays open if the interval in progress can't be
-// compared, and if the alert has a mistake.
+// compared or the alert passes over intervals, and if the alert has a mistake.
 func CompleteConfig(a *registry.Alert, raw json.RawMessage) json.RawMessage {
 	const ongoing = "check_ongoing_interval"
 	var config map[string]json.RawMessage
@@ -118,7 +123,7 @@ func CompleteConfig(a *registry.Alert, raw json.RawMessage) json.RawMessage {
 		return a.Config
 	}
 	r, err := ReadRule(a, raw)
-	if err != nil || r.Query.Display.Total() || r.Condition == RelativeDecrease || r.Upper == nil || cadence(a.Interval) >= length(r.Query.Interval) {
+	if err != nil || r.Delay > 0 || r.Query.Display.Total() || r.Condition == RelativeDecrease || r.Upper == nil || cadence(a.Interval) >= length(r.Query.Interval) {
 		return a.Config
 	}
 	config[ongoing] = json.RawMessage("true")
@@ -160,6 +165,20 @@ func (r *Rule) readQuery(raw json.RawMessage) error {
 	}
 	if r.Series < 0 || r.Series >= count {
 		return wrong("", "series_index %d is out of range (query has %d series)", r.Series, count)
+	}
+	return nil
+}
+
+func (r *Rule) checkDelay() error {
+	const field = "evaluation_delay_intervals"
+	switch days := r.Query.DateRange.DaysOfWeek; {
+	case r.Delay == 0:
+	case r.Query.Display.Total():
+		return wrong(field, "Only trends over time can have an evaluation delay.")
+	case r.Ongoing:
+		return wrong(field, "Set check_ongoing_interval to false to use an evaluation delay.")
+	case len(days) > 0 && len(days) < 7 && length(r.Query.Interval) <= day: // there are fewer intervals than the clock suggests
+		return wrong(field, "An insight for some days of the week can't have an evaluation delay, unless its interval is a week or longer.")
 	}
 	return nil
 }

@@ -85,6 +85,34 @@ func TestReadRule(t *testing.T) {
 	}
 }
 
+func TestDelay(t *testing.T) {
+	const (
+		ongoing = `{"type":"TrendsAlertConfig","series_index":0,"check_ongoing_interval":true}`
+		field   = "evaluation_delay_intervals: "
+		monday  = `"dateRange":{"daysOfWeek":[1]}`
+	)
+	for _, tt := range []struct{ name, more, config, want string }{
+		{"over time", `"interval":"hour"`, "", ""},
+		{"on Mondays, by week", `"interval":"week",` + monday, "", ""},
+		{"on all days of the week", `"dateRange":{"daysOfWeek":[1,2,3,4,5,6,7]}`, "", ""},
+		{"a total", `"trendsFilter":{"display":"BoldNumber"}`, "", field + "Only trends over time can have an evaluation delay."},
+		{"in progress", `"interval":"hour"`, ongoing, field + "Set check_ongoing_interval to false to use an evaluation delay."},
+		{"on Mondays", monday, "", field + "An insight for some days of the week can't have an evaluation delay, unless its interval is a week or longer."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, query := alertOf("", tt.config, ""), []byte(strings.TrimSuffix(pageviews, "}")+","+tt.more+"}")
+			if _, err := alerts.ReadRule(a, query); err != nil {
+				t.Errorf("without a delay: %v", err)
+			}
+			a.Delay = 1
+			_, err := alerts.ReadRule(a, query)
+			if diff := cmp.Diff(tt.want, mistake(err)); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // mistake returns the field and the message of a mistake; empty for none.
 func mistake(err error) string {
 	if known, ok := errors.AsType[*registry.FieldError](err); ok {
@@ -161,6 +189,7 @@ func TestCompleteConfig(t *testing.T) {
 		{"weeks, daily", by("week"), "", open, "", registry.AlertDaily, on},
 		{"months, monthly", by("month"), "", open, "", registry.AlertMonthly, open},
 		{"quarters, monthly", by("quarter"), "", open, "", registry.AlertMonthly, on},
+		{"a delay", pageviews, "", open, "", registry.AlertHourly, open},
 		{"null", pageviews, "", null, "", registry.AlertHourly, on},
 		{"off", pageviews, "", off, "", registry.AlertHourly, off},
 		{"on", pageviews, "", on, "", registry.AlertHourly, on},
@@ -174,6 +203,9 @@ func TestCompleteConfig(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := alertOf(tt.condition, tt.config, tt.threshold)
 			a.Interval = tt.interval
+			if tt.name == "a delay" {
+				a.Delay = 1
+			}
 			if diff := cmp.Diff(tt.want, string(alerts.CompleteConfig(a, []byte(tt.query)))); diff != "" {
 				t.Errorf("config (-want +got):\n%s", diff)
 			}

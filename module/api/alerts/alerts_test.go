@@ -125,6 +125,36 @@ func TestOngoingByDefault(t *testing.T) {
 	}
 }
 
+// TestEvaluationDelay: the delay is kept and shown; a wrong one changes nothing.
+func TestEvaluationDelay(t *testing.T) {
+	w := alertWorld(t)
+	path := "/api/projects/1/alerts/" + newAlert(t, w, 1, "") + "/"
+	for _, tt := range []struct {
+		change string
+		code   int
+		want   float64
+	}{
+		{`{"name": "x"}`, http.StatusOK, 0},
+		{`{"evaluation_delay_intervals": 2}`, http.StatusOK, 2},
+		{`{"name": "y"}`, http.StatusOK, 2},
+		{`{"evaluation_delay_intervals": -1}`, http.StatusBadRequest, 2},
+		{`{"evaluation_delay_intervals": 101}`, http.StatusBadRequest, 2},
+		{`{"evaluation_delay_intervals": 1.5}`, http.StatusBadRequest, 2},
+		{`{"evaluation_delay_intervals": true}`, http.StatusBadRequest, 2},
+		{`{"evaluation_delay_intervals": null}`, http.StatusBadRequest, 2},
+		{`{"config": {"type": "TrendsAlertConfig", "series_index": 0, "check_ongoing_interval": true}}`, http.StatusBadRequest, 2},
+		{`{"evaluation_delay_intervals": 100}`, http.StatusOK, 100},
+	} {
+		answer := w.Send(t, http.MethodPatch, path, tt.change)
+		if answer.Code != tt.code || tt.code == http.StatusBadRequest && apitest.FieldOf(t, answer, "attr") != "evaluation_delay_intervals" {
+			t.Errorf("%s: %d %s", tt.change, answer.Code, answer.Body)
+		}
+		if got := apitest.FieldOf(t, w.Send(t, http.MethodGet, path, ""), "evaluation_delay_intervals"); got != tt.want {
+			t.Errorf("%s: the delay is %v, want %v", tt.change, got, tt.want)
+		}
+	}
+}
+
 // TestAlertsOfInsights: an insight comes with its alerts, on its own, in lists and on dashboards, for keys that may read them.
 func TestAlertsOfInsights(t *testing.T) {
 	w := alertWorld(t)

@@ -33,6 +33,7 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	f.Subscribers = usersField(c, r, whole)
 	thresholdFields(r, &f, whole)
 	f.Condition, f.Enabled, f.Config = anyField(r, "condition"), api.Change[bool](r, "enabled"), anyField(r, "config")
+	f.Delay = api.Change[int](r, "evaluation_delay_intervals")
 	refuse(r)
 	f.Interval = api.Change[registry.AlertInterval](r, "calculation_interval")
 	f.SnoozedUntil = snoozeField(r, c.Start)

@@ -29,6 +29,7 @@ type record struct {
 	Checks              []checkRecord          `json:"checks"`
 	ChecksTotal         *int                   `json:"checks_total,omitempty"`
 	Config              json.RawMessage        `json:"config"`
+	EvaluationDelay     int                    `json:"evaluation_delay_intervals"`
 	DetectorConfig      *struct{}              `json:"detector_config"` // always null
 	CalculationInterval registry.AlertInterval `json:"calculation_interval"`
 	ScheduleStartTime   *string                `json:"schedule_start_time"`
@@ -69,7 +70,7 @@ func recordOf(c *api.Caller, a *registry.Alert, users func() map[int64]*registry
 		ID: a.ID, CreatedBy: c.User(a.CreatedBy), CreatedAt: a.CreatedAt, Name: a.Name, SubscribedUsers: []*api.User{},
 		Threshold: threshold{ID: a.Threshold.ID, CreatedAt: a.Threshold.CreatedAt, Name: a.Threshold.Name, Configuration: a.Threshold.Configuration},
 		Condition: a.Condition, State: a.State, Enabled: a.Enabled, LastNotifiedAt: api.OrNil(a.LastNotifiedAt), LastCheckedAt: api.OrNil(a.LastCheckedAt),
-		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, CalculationInterval: a.Interval,
+		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, EvaluationDelay: a.Delay, CalculationInterval: a.Interval,
 		SnoozedUntil: api.OrNil(a.SnoozedUntil), SkipWeekend: a.SkipWeekend, ScheduleRestriction: alerts.ShowQuietHours(a.QuietHours),
 		ScheduleStartTime: alerts.ShowStartTime(a.StartTime),
 		LastValue:         a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
