@@ -12,30 +12,31 @@ import (
 )
 
 // Naming says how the people to put into a cohort are identified.
-type Naming int
+type Naming struct {
+	typ, sql string
+	property string // empty for an id
+}
 
-// The ways to identify people.
-const (
-	ByPersonID Naming = iota
-	ByDistinctID
-	ByEmail // the person property email
+// The ids that identify people. Persons that were deleted, or became others, are not found.
+var (
+	ByPersonID = Naming{typ: "UUID", sql: "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN {people:Array(UUID)} " +
+		"GROUP BY id HAVING argMax(is_deleted, version) = 0"}
+	ByDistinctID = Naming{typ: "String", sql: "SELECT DISTINCT argMax(person_id, version) AS person_id FROM person_distinct_id2 " +
+		"WHERE team_id = {project:Int64} AND distinct_id IN {people:Array(String)} GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0"}
 )
 
-// namedPeople has the query that finds the people of a project for each naming. Persons that were deleted, or became others, are not found.
-var namedPeople = map[Naming]struct{ typ, sql string }{
-	ByPersonID: {"UUID", "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN {people:Array(UUID)} " +
-		"GROUP BY id HAVING argMax(is_deleted, version) = 0"},
-	ByDistinctID: {"String", "SELECT DISTINCT argMax(person_id, version) AS person_id FROM person_distinct_id2 " +
-		"WHERE team_id = {project:Int64} AND distinct_id IN {people:Array(String)} GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0"},
-	ByEmail: {"String", "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN (SELECT id FROM person " +
-		"WHERE team_id = {project:Int64} AND JSONExtractString(properties, 'email') IN {people:Array(String)}) " +
-		"GROUP BY id HAVING argMax(is_deleted, version) = 0 AND JSONExtractString(argMax(properties, version), 'email') IN {people:Array(String)}"},
+// ByProperty identifies people by a text in a person property. Persons that were deleted are not found.
+func ByProperty(name string) Naming {
+	const sql = "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN (SELECT id FROM person " +
+		"WHERE team_id = {project:Int64} AND JSONExtractString(properties, {property:String}) IN {people:Array(String)}) GROUP BY id " +
+		"HAVING argMax(is_deleted, version) = 0 AND JSONExtractString(argMax(properties, version), {property:String}) IN {people:Array(String)}"
+	return Naming{"String", sql, name}
 }
 
 // AddMembers adds people to a static cohort who are not in it yet. Names that match nobody are ignored.
 func (c *Client) AddMembers(ctx context.Context, project, cohort int64, by Naming, people []string) error {
 	const others = " WHERE person_id NOT IN (SELECT person_id FROM " + physical.StaticMembers + " WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64})"
-	q := peopleQuery("SELECT person_id AS id, person_id FROM ("+namedPeople[by].sql+")"+others, project, by, people)
+	q := peopleQuery("SELECT person_id AS id, person_id FROM ("+by.sql+")"+others, project, by, people)
 	q.Params = append(q.Params, Param{Name: "cohort", Type: "Int64", Value: strconv.FormatInt(cohort, 10)})
 	return c.Fill(ctx, StaticFill(q, cohort))
 }
@@ -50,13 +51,17 @@ func StaticFill(q Query, cohort int64) Fill {
 
 // CountPeople returns how many people of a project match the names.
 func (c *Client) CountPeople(ctx context.Context, project int64, by Naming, people []string) (int64, error) {
-	return c.count(ctx, peopleQuery("SELECT uniqExact(person_id) FROM ("+namedPeople[by].sql+")", project, by, people))
+	return c.count(ctx, peopleQuery("SELECT uniqExact(person_id) FROM ("+by.sql+")", project, by, people))
 }
 
 func peopleQuery(sql string, project int64, by Naming, people []string) Query {
-	return Query{SQL: sql, Project: project, Params: []Param{
-		{Name: "project", Type: "Int64", Value: strconv.FormatInt(project, 10)}, ArrayParam("people", namedPeople[by].typ, people),
+	q := Query{SQL: sql, Project: project, Params: []Param{
+		{Name: "project", Type: "Int64", Value: strconv.FormatInt(project, 10)}, ArrayParam("people", by.typ, people),
 	}}
+	if by.property != "" {
+		q.Params = append(q.Params, Param{Name: "property", Type: "String", Value: by.property})
+	}
+	return q
 }
 
 // CountMembers returns how many people are in a static cohort.

@@ -20,7 +20,7 @@ import (
 // staticPeople imports ann and people with hostile names into a project, and returns the id of ann.
 func staticPeople(t *testing.T, c *clickhouse.Client, of int64, own string) (ann string) {
 	t.Helper()
-	lines := fmt.Sprintf(`{"type":"person","distinct_ids":["ann",%[1]q],"properties":{"email":"ann@x.io"}}
+	lines := fmt.Sprintf(`{"type":"person","distinct_ids":["ann",%[1]q],"properties":{"email":"ann@x.io","E-Mail":"ann@y.io"}}
 {"type":"person","distinct_ids":["%[1]s-bob"],"properties":{"email":"%[1]s@x.io"}}
 `, own)
 	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: of, Now: now}, ingesttest.Lines(lines)); err != nil {
@@ -54,9 +54,10 @@ func TestStaticMembersFence(t *testing.T) {
 	}{
 		{"ids of another project", clickhouse.ByPersonID, []string{annOfOther}},
 		{"distinct ids of another project", clickhouse.ByDistinctID, []string{"other", "other-bob"}},
-		{"emails of another project", clickhouse.ByEmail, []string{"other@x.io"}},
+		{"emails of another project", clickhouse.ByProperty("email"), []string{"other@x.io"}},
+		{"emails in another property", clickhouse.ByProperty("E-Mail"), []string{"ann@x.io"}},
 		{"distinct ids that end the list", clickhouse.ByDistinctID, hostileNames(other)},
-		{"emails that end the list", clickhouse.ByEmail, hostileNames(other)},
+		{"emails that end the list", clickhouse.ByProperty("email"), hostileNames(other)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if n, err := c.CountPeople(t.Context(), mine, tt.by, tt.names); err != nil || n != 0 {
@@ -81,7 +82,7 @@ func TestStaticMembersFence(t *testing.T) {
 		}
 	})
 	t.Run("names that both projects have", func(t *testing.T) {
-		for by, name := range map[clickhouse.Naming]string{clickhouse.ByDistinctID: "ann", clickhouse.ByEmail: "ann@x.io", clickhouse.ByPersonID: annOfMine} {
+		for by, name := range map[clickhouse.Naming]string{clickhouse.ByDistinctID: "ann", clickhouse.ByProperty("email"): "ann@x.io", clickhouse.ByProperty("E-Mail"): "ann@y.io", clickhouse.ByPersonID: annOfMine} {
 			if err := c.AddMembers(t.Context(), mine, cohort, by, []string{name}); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func TestStaticMembersByHostileNames(t *testing.T) {
 	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: mine, Now: now}, ingesttest.Lines(lines.String())); err != nil {
 		t.Fatal(err)
 	}
-	for by, cohort := range map[clickhouse.Naming]int64{clickhouse.ByDistinctID: 1, clickhouse.ByEmail: 2} {
+	for by, cohort := range map[clickhouse.Naming]int64{clickhouse.ByDistinctID: 1, clickhouse.ByProperty("email"): 2} {
 		for i, name := range names {
 			if n, err := c.CountPeople(t.Context(), mine, by, []string{name}); err != nil || n != 1 {
 				t.Errorf("%q names %d people, %v", name, n, err)

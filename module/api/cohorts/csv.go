@@ -18,12 +18,13 @@ import (
 
 // headings are the column names, ignoring case, that say what identifies people. If a file has several, the first in this order counts.
 var headings = []struct {
-	by    clickhouse.Naming
+	by    func(heading string) clickhouse.Naming
 	names []string
+	alone bool // also the heading of an only column
 }{
-	{clickhouse.ByPersonID, []string{"person_id", "person-id", "person .id"}},
-	{clickhouse.ByDistinctID, []string{"distinct_id", "distinct-id"}},
-	{clickhouse.ByEmail, []string{"email", "e-mail"}},
+	{func(string) clickhouse.Naming { return clickhouse.ByPersonID }, []string{"person_id", "person-id", "person .id"}, true},
+	{func(string) clickhouse.Naming { return clickhouse.ByDistinctID }, []string{"distinct_id", "distinct-id"}, false},
+	{clickhouse.ByProperty, []string{"email", "e-mail"}, true}, // the property with the name as written
 }
 
 // maxListed is the most people that a file can list, each counted once.
@@ -86,16 +87,19 @@ func columnOf(first []string) (p people, column int, ok bool) {
 	}
 	for _, h := range headings {
 		at := slices.IndexFunc(first, func(cell string) bool { return slices.Contains(h.names, strings.ToLower(strings.TrimSpace(cell))) })
-		if at >= 0 && (cells > 1 || h.by != clickhouse.ByDistinctID) {
-			return people{h.by, []string{}}, at, true
+		if at >= 0 && (cells > 1 || h.alone) {
+			return people{h.by(strings.TrimSpace(first[at])), []string{}}, at, true
 		}
 	}
-	if cells != 1 {
-		return people{}, 0, cells == 0
-	}
 	p = people{clickhouse.ByDistinctID, []string{}}
-	p.names = append(p.names, p.name(first, filled))
-	return p, filled, true
+	switch cells {
+	case 0:
+		return p, 0, true
+	case 1:
+		p.names = append(p.names, p.name(first, filled))
+		return p, filled, true
+	}
+	return p, 0, false
 }
 
 // name returns the name of the person of a row; empty for a row without that column, or with a blank or invalid id.

@@ -26,17 +26,20 @@ func TestReadCSV(t *testing.T) {
 		{"a heading that is a distinct id too", "distinct_id\nu1\n", clickhouse.ByDistinctID, []string{"distinct_id", "u1"}, ""},
 		{"person ids", "Person .id\n" + someID + "\nx\n", clickhouse.ByPersonID, []string{someID}, ""},
 		{"a heading with a dash", "PERSON-ID\n" + someID, clickhouse.ByPersonID, []string{someID}, ""},
-		{"emails", "E-Mail\na@b.c\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
+		{"emails", " E-Mail \na@b.c\n", clickhouse.ByProperty("E-Mail"), []string{"a@b.c"}, ""},
 		{"a column among others", "name,distinct-id\nAnn,a1\nshort\n,\nBob, b1 \n", clickhouse.ByDistinctID, []string{"a1", "b1"}, ""},
 		{"person ids before all others", "email,distinct_id,person_id\na@b.c,u1," + someID + "\n", clickhouse.ByPersonID, []string{someID}, ""},
 		{"one cell among blank ones", ",u1,\n,u2\n", clickhouse.ByDistinctID, []string{"u1", "u2"}, ""},
-		{"a mark of UTF-8", "\ufeffemail\na@b.c\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
-		{"a quoted cell", "name,email\n\"A, B\",\"a@b.c\"\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
-		{"nobody", "email\n", clickhouse.ByEmail, []string{}, ""},
-		{"nothing", "\n\n", 0, nil, "CSV file is empty. Please upload a CSV file with at least one row of data."},
-		{"no UTF-8", "u\xff", 0, nil, "CSV file must be encoded in UTF-8."},
+		{"a blank first row", ",\nu1,\n", clickhouse.ByDistinctID, []string{"u1"}, ""},
+		{"a mark of UTF-8", "\ufeffemail\na@b.c\n", clickhouse.ByProperty("email"), []string{"a@b.c"}, ""},
+		{"a quoted cell", "name,Email\n\"A, B\",\"a@b.c\"\n", clickhouse.ByProperty("Email"), []string{"a@b.c"}, ""},
+		{"nobody", "email\n", clickhouse.ByProperty("email"), []string{}, ""},
+		{"nothing", "\n\n", clickhouse.Naming{}, nil, "CSV file is empty. Please upload a CSV file with at least one row of data."},
+		{"no UTF-8", "u\xff", clickhouse.Naming{}, nil, "CSV file must be encoded in UTF-8."},
 		{
-			"no column that names people", "a,b\n1,2\n", 0, nil,
+			"no column that names people", "a,b\n1,2\n",
+			clickhouse.Naming{},
+			nil,
 			"Multi-column CSV must contain at least one column with a supported ID header: person_id, distinct_id or email. Found: a, b",
 		},
 	} {
@@ -49,7 +52,7 @@ func TestReadCSV(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(tt.want, got.names); diff != "" || got.by != tt.by {
-				t.Errorf("names by %d, want %d (-want +got):\n%s", got.by, tt.by, diff)
+				t.Errorf("names by %v, want %v (-want +got):\n%s", got.by, tt.by, diff)
 			}
 		})
 	}
