@@ -72,6 +72,9 @@ func readCSV(text []byte) (people, error) {
 	if !errors.Is(err, io.EOF) {
 		return p, badCSV("CSV file cannot be read: " + err.Error() + ".")
 	}
+	if len(p.names) == 0 {
+		return p, badCSV("CSV file names nobody: below its heading is no valid person ID, distinct ID or email address.")
+	}
 	slices.Sort(p.names)
 	return p, nil
 }

@@ -16,6 +16,7 @@ import (
 const someID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 func TestReadCSV(t *testing.T) {
+	const nobody = "CSV file names nobody: below its heading is no valid person ID, distinct ID or email address."
 	for _, tt := range []struct {
 		name, in string
 		by       clickhouse.Naming
@@ -33,7 +34,8 @@ func TestReadCSV(t *testing.T) {
 		{"a blank first row", ",\nu1,\n", clickhouse.ByDistinctID, []string{"u1"}, ""},
 		{"a mark of UTF-8", "\ufeffemail\na@b.c\n", clickhouse.ByProperty("email"), []string{"a@b.c"}, ""},
 		{"a quoted cell", "name,Email\n\"A, B\",\"a@b.c\"\n", clickhouse.ByProperty("Email"), []string{"a@b.c"}, ""},
-		{"nobody", "email\n", clickhouse.ByProperty("email"), []string{}, ""},
+		{"nobody", "email\n", clickhouse.Naming{}, nil, nobody},
+		{"nobody with an id", "name,person_id\nAnn,5\nBob\n,\n", clickhouse.Naming{}, nil, nobody},
 		{"nothing", "\n\n", clickhouse.Naming{}, nil, "CSV file is empty. Please upload a CSV file with at least one row of data."},
 		{"no UTF-8", "u\xff", clickhouse.Naming{}, nil, "CSV file must be encoded in UTF-8."},
 		{
