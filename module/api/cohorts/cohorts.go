@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
+	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -53,7 +54,8 @@ func find(c *api.Caller, in *api.Input) (*registry.Cohort, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// list answers GET cohorts/: cohorts that are not deleted, newest first, then those that exist only in another product's tables.
+// list answers GET cohorts/: cohorts that are not deleted, newest first, then those that exist only in another product's tables. A search lists exact matches
+// first.
 func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	w, err := wantedOf(in)
 	if err != nil {
@@ -65,6 +67,9 @@ func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 	}
 	b := behaviors{c.Snapshot, c.Project.ID, map[int64]bool{}}
 	all = slices.DeleteFunc(all, func(r *record) bool { return !w.has(r) || w.hideBehavioral && b.has(r.ID) })
+	slices.SortStableFunc(all, func(a, b *record) int {
+		return strings.Compare(api.Deref(a.SearchMatchType), api.Deref(b.SearchMatchType))
+	})
 	res, err := api.PageBy(in, all, func(r *record) any { return w.shown(r) })
 	return res.With(quotas), err
 }
@@ -72,6 +77,7 @@ func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 // wanted says which cohorts a list contains, and in which form.
 type wanted struct {
 	search, kind   string
+	term           trigram.Term // of search
 	createdBy      int
 	byAnybody      bool
 	hideBehavioral bool
@@ -80,8 +86,12 @@ type wanted struct {
 
 func wantedOf(in *api.Input) (*wanted, error) {
 	params := in.URL.Query()
+	search, err := api.SearchText(in)
+	if err != nil {
+		return nil, err
+	}
 	w := &wanted{
-		search: strings.ToLower(params.Get("search")), kind: params.Get("type"),
+		search: search, term: trigram.New(search), kind: params.Get("type"),
 		hideBehavioral: api.IsTrue(params.Get("hide_behavioral_cohorts")), basic: api.IsTrue(params.Get("basic")),
 	}
 	if w.kind != "" && w.kind != "static" && w.kind != "dynamic" {
@@ -92,10 +102,23 @@ func wantedOf(in *api.Input) (*wanted, error) {
 	return w, err
 }
 
+// nameSimilarity is the similarity from which a name that does not contain the search counts as similar.
+const nameSimilarity = 0.3
+
+// has reports whether the list contains a cohort, and notes in its record how a search found it.
 func (w *wanted) has(r *record) bool {
+	if w.search != "" {
+		switch name := api.Deref(r.Name); {
+		case trigram.Contains(w.search, name):
+			r.SearchMatchType = new("exact")
+		case w.term.Similarity(name) >= nameSimilarity:
+			r.SearchMatchType = new("similar")
+		default:
+			return false
+		}
+	}
 	switch {
-	case w.search != "" && !strings.Contains(strings.ToLower(api.Deref(r.Name)), w.search),
-		w.kind != "" && (w.kind == "static") != r.IsStatic,
+	case w.kind != "" && (w.kind == "static") != r.IsStatic,
 		!w.byAnybody && (r.CreatedBy == nil || r.CreatedBy.ID != int64(w.createdBy)):
 		return false
 	}

@@ -1,12 +1,18 @@
 package cohorts
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
@@ -52,7 +58,34 @@ func TestBehaviors(t *testing.T) {
 	for _, c := range all {
 		got[*c.Name] = b.has(c.ID)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("behavioral (-want +got):\n%s", diff)
+	}
+}
+
+// TestSearch: a search finds names that contain it and similar ones, and says which is which.
+func TestSearch(t *testing.T) {
+	for _, tt := range []struct{ search, name, want string }{
+		{"", "Paying customers", "all"},
+		{"CUSTOM", "Paying customers", "exact"},
+		{"custmers", "Paying customers", "similar"},
+		{" paying ", "Paying customers", "exact"},
+		{"visitors", "Paying customers", ""},
+		{"visitors", "", ""},
+	} {
+		w, err := wantedOf(&api.Input{Request: httptest.NewRequest(http.MethodGet, "/?search="+url.QueryEscape(tt.search), nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, got := &record{basic: basic{Name: &tt.name}}, ""
+		if w.has(r) {
+			got = cmp.Or(api.Deref(r.SearchMatchType), "all")
+		}
+		if got != tt.want {
+			t.Errorf("%q in %q: %q, want %q", tt.search, tt.name, got, tt.want)
+		}
+	}
+	if _, err := wantedOf(&api.Input{Request: httptest.NewRequest(http.MethodGet, "/?search="+strings.Repeat("x", 201), nil)}); api.ErrorOf(err) == nil || api.ErrorOf(err).Attr != "search" {
+		t.Errorf("a long search: %v", err)
 	}
 }

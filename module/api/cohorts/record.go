@@ -45,6 +45,8 @@ type basic struct {
 	// ReferenceCount is the number of uses of the cohort; UsedBy lists the first of them.
 	ReferenceCount int                 `json:"reference_count"`
 	UsedBy         []references.Record `json:"used_by"`
+	// SearchMatchType says how a search found the cohort.
+	SearchMatchType *string `json:"search_match_type,omitempty"`
 }
 
 func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *record {
