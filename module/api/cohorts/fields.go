@@ -65,16 +65,21 @@ func description(r *api.Fields) registry.Field[string] {
 	return registry.Field[string]{Value: api.Deref(field.Value), Given: field.Given}
 }
 
-// raw reads a JSON field; null, and an empty list of groups, count as nil.
+// raw reads a JSON field; null, an empty query and an empty list of groups count as nil.
 func raw(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	value, ok := r.Take(name, true)
 	if !ok {
 		return registry.Field[json.RawMessage]{}
 	}
-	if value = bytes.TrimSpace(value); api.IsNull(value) || name == "groups" && string(value) == "[]" {
+	if value = bytes.TrimSpace(value); api.IsNull(value) || name == "groups" && string(value) == "[]" || name == "query" && isEmptyObject(value) {
 		return registry.To[json.RawMessage](nil)
 	}
 	return registry.To(value)
+}
+
+func isEmptyObject(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members != nil && len(members) == 0
 }
 
 // staticIDs reads the ids of the people for a new cohort; nil if not given.

@@ -2,6 +2,9 @@ package cohorts
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,6 +52,23 @@ func TestFiltersOfStatic(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{tt.want, tt.mistake}, []string{string(g.Filters.Value), mistake}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestEmptyFields: what a client sends for no query and no groups counts as null.
+func TestEmptyFields(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"query": null}`: "", `{"query": {}}`: "", `{"query": { }}`: "", `{"query": {"kind": "HogQLQuery"}}`: `{"kind": "HogQLQuery"}`, `{"query": []}`: "[]",
+	} {
+		in := &api.Input{Request: httptest.NewRequest(http.MethodPatch, "/", strings.NewReader(body))}
+		in.Header.Set("Content-Type", "application/json")
+		g, err := readGiven(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !g.Query.Given || string(g.Query.Value) != want {
+			t.Errorf("%s is %+v, want %q", body, g.Query, want)
 		}
 	}
 }
