@@ -20,7 +20,9 @@ type Tile struct {
 	Layouts   json.RawMessage `json:"layouts"`           // an object: place and size by width of the screen
 	Color     *string         `json:"color"`
 	// ShowDescription reports whether to show the insight's description; nil leaves that to the client.
-	ShowDescription *bool           `json:"show_description"`
+	ShowDescription *bool `json:"show_description"`
+	// Transparent reports whether to draw the tile without a background; nil leaves that to the client.
+	Transparent     *bool           `json:"transparent_background,omitempty"`
 	FilterOverrides json.RawMessage `json:"filter_overrides"` // an object: filters in place of the dashboard's
 	Deleted         bool            `json:"deleted"`
 	DeletedAt       time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
@@ -44,6 +46,7 @@ type TileFields struct {
 	Layouts         Field[json.RawMessage]
 	Color           Field[*string]
 	ShowDescription Field[*bool]
+	Transparent     Field[*bool]
 	FilterOverrides Field[json.RawMessage]
 	Deleted         Field[bool]
 }
@@ -593,7 +596,7 @@ func (f *TileFields) validateText() error {
 
 // apply writes the given fields about how a tile is drawn into it.
 func (f *TileFields) apply(t *Tile) {
-	t.Color, t.ShowDescription = f.Color.or(t.Color), f.ShowDescription.or(t.ShowDescription)
+	t.Color, t.ShowDescription, t.Transparent = f.Color.or(t.Color), f.ShowDescription.or(t.ShowDescription), f.Transparent.or(t.Transparent)
 	if f.Layouts.Given {
 		t.Layouts = compact(f.Layouts.Value)
 	}

@@ -68,7 +68,7 @@ func testDashboards(t exam) {
 		Tiles: []registry.TileFields{
 			{
 				Insight: i.ID, Layouts: registry.To(json.RawMessage(`{"sm":{"x":1}}`)), Color: registry.To(new("blue")), ShowDescription: registry.To(new(false)),
-				FilterOverrides: registry.To(json.RawMessage(`{"date_to":"-1d"}`)),
+				Transparent: registry.To(new(true)), FilterOverrides: registry.To(json.RawMessage(`{"date_to":"-1d"}`)),
 			},
 			{Insight: j.ID},
 			{Text: registry.To(new("# Sales <now>"))},
@@ -81,7 +81,7 @@ func testDashboards(t exam) {
 		Tiles: []registry.Tile{
 			{
 				ID: 1, Project: shop.ID, Dashboard: 1, Insight: i.ID, Layouts: json.RawMessage(`{"sm":{"x":1}}`), Color: new("blue"), ShowDescription: new(false),
-				FilterOverrides: json.RawMessage(`{"date_to":"-1d"}`),
+				Transparent: new(true), FilterOverrides: json.RawMessage(`{"date_to":"-1d"}`),
 			},
 			{ID: 2, Project: shop.ID, Dashboard: 1, Insight: j.ID, Layouts: empty, FilterOverrides: empty},
 			{ID: 3, Project: shop.ID, Dashboard: 1, Text: &registry.Text{Body: new("# Sales <now>"), CreatedBy: "key", LastModifiedAt: at}, Layouts: empty, FilterOverrides: empty},

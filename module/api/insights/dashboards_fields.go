@@ -180,8 +180,8 @@ func tileOf(r *api.Fields) registry.TileFields {
 	}
 	f := registry.TileFields{
 		Layouts: object(r, "layouts", "Layouts must be a dictionary"), Color: api.Change[*string](r, "color"),
-		ShowDescription: api.Change[*bool](r, "show_description"), FilterOverrides: filtersField(r, "filters_overrides"), Deleted: flag(r, "deleted"),
-		Text: tileText(r),
+		ShowDescription: api.Change[*bool](r, "show_description"), Transparent: api.Change[*bool](r, "transparent_background"),
+		FilterOverrides: filtersField(r, "filters_overrides"), Deleted: flag(r, "deleted"), Text: tileText(r),
 	}
 	r.Read("id", &f.ID)
 	var whole struct {

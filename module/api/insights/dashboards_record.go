@@ -125,7 +125,10 @@ type textRecord struct {
 
 // recordTile returns a tile without its insight.
 func recordTile(c *api.Caller, t *registry.Tile) tileRecord {
-	record := tileRecord{ID: t.ID, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides}
+	record := tileRecord{
+		ID: t.ID, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, TransparentBackground: t.Transparent,
+		FiltersOverrides: t.FilterOverrides,
+	}
 	if t.Text != nil {
 		record.Text = &textRecord{
 			ID: t.TextID(), Body: t.Text.Body, CreatedBy: c.User(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,

@@ -259,6 +259,35 @@ func TestDashboardFromTemplate(t *testing.T) {
 	}
 }
 
+// TestTransparentTiles: a tile keeps whether it has a background, also in a copy of its dashboard.
+func TestTransparentTiles(t *testing.T) {
+	w, _ := apitest.NewWithAll(t)
+	shown := func(method, path, body string) any {
+		t.Helper()
+		answer := w.Send(t, method, "/api/projects/1/dashboards/"+path, body)
+		tiles, ok := apitest.FieldOf(t, answer, "tiles").([]any)
+		if !ok || len(tiles) != 1 {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+		return tiles[0].(map[string]any)["transparent_background"]
+	}
+	for _, step := range []struct {
+		method, path, body string
+		want               any
+	}{
+		{http.MethodGet, "1/", "", nil},
+		{http.MethodPatch, "1/", `{"tiles": [{"id": 1, "transparent_background": true}]}`, true},
+		{http.MethodPatch, "1/", `{"tiles": [{"id": 1, "color": "blue"}]}`, true},
+		{http.MethodPost, "", `{"use_dashboard": 1}`, true},
+		{http.MethodPatch, "1/", `{"tiles": [{"id": 1, "transparent_background": false}]}`, false},
+		{http.MethodPatch, "1/", `{"tiles": [{"id": 1, "transparent_background": null}]}`, nil},
+	} {
+		if got := shown(step.method, step.path, step.body); got != step.want {
+			t.Errorf("%s %s %s: %v, want %v", step.method, step.path, step.body, got, step.want)
+		}
+	}
+}
+
 // TestTooManyTiles: tiles are counted before they are read.
 func TestTooManyTiles(t *testing.T) {
 	w, _ := apitest.NewWithAll(t)
