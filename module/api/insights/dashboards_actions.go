@@ -93,11 +93,13 @@ const (
 	tileHeight  = 5
 )
 
-// place is the position and size of a tile in the grid. Other members of its layout are kept.
-type place struct{ x, y, w, h int }
+// preserve is the layout in which tiles keep their sizes.
+const preserve = "preserve"
 
-// reorder answers POST dashboards/:id/reorder_tiles/: it places the tiles in the grid again, row by row, in the order of tile_order. Tiles that are not in
-// it come last.
+// tilesPerRow are the layouts that give all tiles of a row the same size.
+var tilesPerRow = map[string]int{"full_width": 1, "two_column": 2, "three_column": 3}
+
+// reorder answers POST dashboards/:id/reorder_tiles/: it places the tiles of tile_order in the grid again, in that order. Other tiles stay where they are.
 func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -108,25 +110,23 @@ func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) 
 		return nil, err
 	}
 	order := items[int64](r, "tile_order").Value
-	var layout string
+	layout := preserve
 	r.Read("layout", &layout)
 	switch {
 	case r.Err != nil:
 		return nil, r.Err
 	case len(order) == 0:
 		return nil, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
-	}
-	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
+	case layout != preserve && tilesPerRow[layout] == 0:
 		return nil, api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
 	}
 	tiles, err := inOrder(d, order)
 	if err != nil {
 		return nil, err
 	}
-	change := registry.DashboardFields{}
-	at := place{}
+	change, g := registry.DashboardFields{}, grid{layout: layout}
 	for _, t := range tiles {
-		layouts, err := placed(t.Layouts, layout, &at)
+		layouts, err := g.add(t.Layouts)
 		if err != nil {
 			return nil, err
 		}
@@ -135,10 +135,8 @@ func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) 
 	return s.change(ctx, c, in, d.ID, change)
 }
 
-// inOrder returns the tiles of a dashboard that are not deleted, those in order first.
+// inOrder returns the tiles of a dashboard with these numbers.
 func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
-	rest := slices.DeleteFunc(slices.Clone(d.Tiles), func(t registry.Tile) bool { return t.Deleted })
-	var tiles []registry.Tile
 	seen := make(map[int64]bool, len(order))
 	for _, id := range order {
 		if seen[id] {
@@ -146,48 +144,72 @@ func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 		}
 		seen[id] = true
 	}
+	var tiles []registry.Tile
 	for _, id := range order {
-		i := slices.IndexFunc(rest, func(t registry.Tile) bool { return t.ID == id })
+		i := slices.IndexFunc(d.Tiles, func(t registry.Tile) bool { return t.ID == id && !t.Deleted })
 		if i < 0 {
 			return nil, api.NotFound(fmt.Sprintf("The dashboard has no tile %d.", id))
 		}
-		tiles = append(tiles, rest[i])
-		rest = slices.Delete(rest, i, i+1)
+		tiles = append(tiles, d.Tiles[i])
 	}
-	return append(tiles, rest...), nil
+	return tiles, nil
 }
 
-// placed returns the layouts of a tile that follows the one at the place at, and advances at.
-func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, error) {
+// grid places tiles: on a large screen each where it can be highest, and then leftmost, and on a small one below one another.
+type grid struct {
+	layout string
+	ends   [gridColumns]int // the first free row by column
+	end    int              // the first free row on a small screen
+}
+
+// maxTileRows is the height of the tallest tile: rows of many tiles can be added.
+const maxTileRows = 1 << 20
+
+// add places the next tile, and returns its layouts. It keeps other widths of the screen, and other members.
+func (g *grid) add(raw json.RawMessage) (json.RawMessage, error) {
 	layouts := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &layouts); err != nil {
 		return nil, fmt.Errorf("reading layouts: %w", err)
 	}
+	w, h := sizeOf(layouts["sm"])
+	if perRow := tilesPerRow[g.layout]; perRow > 0 {
+		w, h = gridColumns/perRow, tileHeight
+	}
+	x, y := 0, maxTileRows*registry.MaxTiles
+	for at := range gridColumns - w + 1 {
+		if row := slices.Max(g.ends[at : at+w]); row < y {
+			x, y = at, row
+		}
+	}
+	for at := x; at < x+w; at++ {
+		g.ends[at] = y + h
+	}
+	layouts["sm"] = withPlace(layouts["sm"], map[string]any{"x": x, "y": y, "w": w, "h": h})
+	layouts["xs"] = withPlace(layouts["xs"], map[string]any{"x": 0, "y": g.end, "w": 1, "h": h})
+	g.end += h
+	return jsontext.Append(nil, layouts), nil
+}
+
+// sizeOf returns the size of a tile in a layout. What is no integer above 0 has its default.
+func sizeOf(layout json.RawMessage) (w, h int) {
+	var size struct{ W, H int }
+	_ = json.Unmarshal(layout, &size) // an invalid value from a client is replaced
+	if size.W <= 0 {
+		size.W = tileWidth
+	}
+	if size.H <= 0 {
+		size.H = tileHeight
+	}
+	return min(size.W, gridColumns), min(size.H, maxTileRows)
+}
+
+// withPlace returns a layout with another place and size.
+func withPlace(layout json.RawMessage, place map[string]any) json.RawMessage {
 	members := map[string]any{}
-	size := struct {
-		W int `json:"w"`
-		H int `json:"h"`
-	}{}
-	if sm, ok := layouts["sm"]; ok { // an invalid value from a client is replaced
-		_ = json.Unmarshal(sm, &members)
-		_ = json.Unmarshal(sm, &size)
-	}
-	switch {
-	case layout == "full_width":
-		size.W, size.H = gridColumns, tileHeight
-	case layout == "two_column" || size.W <= 0 || size.H <= 0:
-		size.W, size.H = tileWidth, tileHeight
-	}
-	size.W = min(size.W, gridColumns)
-	if at.x+at.w+size.W > gridColumns {
-		at.x, at.y, at.w, at.h = 0, at.y+at.h, 0, 0
-	}
-	at.x += at.w
-	at.w, at.h = size.W, max(at.h, size.H)
+	_ = json.Unmarshal(layout, &members) // an invalid value from a client is replaced
 	if members == nil {
 		members = map[string]any{}
 	}
-	maps.Copy(members, map[string]any{"x": at.x, "y": at.y, "w": size.W, "h": size.H})
-	layouts["sm"] = jsontext.Append(nil, members)
-	return jsontext.Append(nil, layouts), nil
+	maps.Copy(members, place)
+	return jsontext.Append(nil, members)
 }

@@ -288,6 +288,32 @@ func TestTransparentTiles(t *testing.T) {
 	}
 }
 
+// TestReorderTiles: only the tiles that are named get another place.
+func TestReorderTiles(t *testing.T) {
+	w, _ := apitest.NewWithAll(t)
+	const second = `{"sm":{"h":2,"w":3,"x":7,"y":40}}`
+	tile := registry.TileFields{Text: registry.To(new("text")), Layouts: registry.To(json.RawMessage(second))}
+	if _, err := w.Registry.AddText(t.Context(), w.Project.ID, 1, tile, w.Key.ID, apitest.Began); err != nil {
+		t.Fatal(err)
+	}
+	const path = "/api/projects/1/dashboards/1/reorder_tiles/"
+	answer := w.Send(t, http.MethodPost, path, `{"tile_order": [1], "layout": "three_column"}`)
+	var got struct {
+		Tiles []struct{ Layouts json.RawMessage }
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || len(got.Tiles) != 2 {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	want := []string{`{"sm":{"h":5,"w":4,"x":0,"y":0},"xs":{"h":5,"w":1,"x":0,"y":0}}`, second}
+	if diff := cmp.Diff(want, []string{string(got.Tiles[0].Layouts), string(got.Tiles[1].Layouts)}); diff != "" {
+		t.Errorf("layouts (-want +got):\n%s", diff)
+	}
+	answer = w.Send(t, http.MethodPost, path, `{"tile_order": [1], "layout": "four_column"}`)
+	if attr := apitest.FieldOf(t, answer, "attr"); answer.Code != http.StatusBadRequest || attr != "layout" {
+		t.Errorf("an unknown layout: %d %s", answer.Code, answer.Body)
+	}
+}
+
 // TestTooManyTiles: tiles are counted before they are read.
 func TestTooManyTiles(t *testing.T) {
 	w, _ := apitest.NewWithAll(t)
