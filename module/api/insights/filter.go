@@ -91,6 +91,9 @@ func applyFilters(ctx context.Context, c *api.Caller, in *api.Input, rows []insi
 // everything.
 var filters = map[string]func(c *api.Caller, in *api.Input, name string) (rowFilter, error){
 	"short_id": valueFilter(func(_ *api.Caller, id string) rowFilter {
+		if id == "" {
+			return nil
+		}
 		return func(row *insightRow) bool { return row.ShortID == id }
 	}),
 	"saved":      valueFilter(savedFilter),

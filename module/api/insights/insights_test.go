@@ -322,3 +322,16 @@ func TestNullOverrides(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyFilters: a filter without a value selects all insights.
+func TestEmptyFilters(t *testing.T) {
+	w, i := apitest.NewWithInsight(t)
+	for query, want := range map[string]float64{
+		"short_id=&created_by=&tags=&dashboards=&events=": 1, "short_id=" + i.ShortID: 1, "short_id=none": 0,
+	} {
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/insights/?basic=true&"+query, "")
+		if got := apitest.FieldOf(t, answer, "count"); got != want {
+			t.Errorf("%s: %v, want %v: %d %s", query, got, want, answer.Code, answer.Body)
+		}
+	}
+}
