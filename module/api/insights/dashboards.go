@@ -194,6 +194,9 @@ func placeOf(t *registry.Tile) (x, y float64) {
 	return x, y
 }
 
+// generatedName begins the names of the dashboards that PostHog creates for feature flags.
+const generatedName = "Generated Dashboard"
+
 // list answers GET dashboards/: pinned dashboards first, then by name.
 func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
@@ -217,6 +220,12 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 			continue
 		}
 		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {
+			continue
+		}
+		if mode := given.Get("creation_mode"); mode != "" && mode != creationMode(d) {
+			continue
+		}
+		if api.IsTrue(given.Get("exclude_generated")) && strings.HasPrefix(api.Deref(d.Name), generatedName) {
 			continue
 		}
 		if search != "" {

@@ -141,14 +141,19 @@ func recordTile(c *api.Caller, t *registry.Tile) tileRecord {
 func recordDashboard(c *api.Caller, d *registry.Dashboard) dashboardRecord {
 	record := dashboardRecord{
 		ID: d.ID, Name: d.Name, Description: d.Description, Pinned: d.Pinned, CreatedAt: d.CreatedAt, CreatedBy: c.User(d.CreatedBy),
-		Deleted: d.Deleted, CreationMode: "default", Tags: d.Tags, RestrictionLevel: anyoneMayEdit, EffectiveRestrictionLevel: anyoneMayEdit,
+		Deleted: d.Deleted, CreationMode: creationMode(d), Tags: d.Tags, RestrictionLevel: anyoneMayEdit, EffectiveRestrictionLevel: anyoneMayEdit,
 		AccessControlVersion: "v2", TeamID: d.Project,
-	}
-	if d.Duplicate {
-		record.CreationMode = "duplicate"
 	}
 	record.UserAccessLevel, record.EffectivePrivilegeLevel = access(c, "dashboard")
 	return record
+}
+
+// creationMode returns how a dashboard was created. PostHog also has template and unlisted.
+func creationMode(d *registry.Dashboard) string {
+	if d.Duplicate {
+		return "duplicate"
+	}
+	return "default"
 }
 
 func orEmptyObject(raw json.RawMessage) json.RawMessage {

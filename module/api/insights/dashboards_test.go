@@ -127,3 +127,33 @@ func TestRestoreDashboard(t *testing.T) {
 	remove(`{"deleted": true}`)
 	restore(writer, http.StatusOK) // its insights were never deleted
 }
+
+// TestFiltersOfDashboards lists dashboards by how they were created.
+func TestFiltersOfDashboards(t *testing.T) {
+	w, _ := apitest.NewWithInsight(t)
+	first := newDashboard(t, w, registry.DashboardFields{Name: registry.To(new("Sales")), Pinned: registry.To(true)})
+	newDashboard(t, w, registry.DashboardFields{Name: registry.To(new("Generated Dashboard: beta Usage"))})
+	newDashboard(t, w, registry.DashboardFields{From: first.ID, Name: registry.To(new("Copy"))})
+	for query, want := range map[string]string{
+		"":                                   "Sales, Copy, Generated Dashboard: beta Usage",
+		"creation_mode=":                     "Sales, Copy, Generated Dashboard: beta Usage",
+		"creation_mode=default":              "Sales, Generated Dashboard: beta Usage",
+		"creation_mode=duplicate":            "Copy",
+		"creation_mode=template":             "",
+		"exclude_generated=true":             "Sales, Copy",
+		"exclude_generated=false&pinned=yes": "Sales",
+	} {
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/dashboards/?"+query, "")
+		var page struct{ Results []struct{ Name string } }
+		if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", query, answer.Code, answer.Body)
+		}
+		var names []string
+		for _, d := range page.Results {
+			names = append(names, d.Name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
