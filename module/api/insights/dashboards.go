@@ -50,7 +50,7 @@ func (s *Dashboards) answer(
 	}
 	out := fullDashboard{
 		dashboardRecord: recordDashboard(c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
-		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
+		BreakdownColors: shownColors(d.BreakdownColor), DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
 	}
 	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
 		return nil, err

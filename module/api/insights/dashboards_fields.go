@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -24,9 +26,7 @@ func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.Dashboard
 	f.Name, f.Description, f.Pinned = api.TextOrNull(r, "name"), api.Text(r, "description"), flag(r, "pinned")
 	f.Deleted, f.DeleteInsights = flag(r, "deleted"), flag(r, "delete_insights").Value
 	f.Filters, f.Variables = filtersField(r, "filters"), variablesField(r, "variables")
-	if raw, ok := r.Take("breakdown_colors", true); ok {
-		f.BreakdownColor = registry.To(raw)
-	}
+	f.BreakdownColor = colorsField(r)
 	f.ColorTheme, f.Tags = api.Change[*int](r, "data_color_theme_id"), items[string](r, "tags")
 	api.TextOrNull(r, folderField)
 	f.Tiles = tilesField(r)
@@ -44,6 +44,53 @@ func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.Dashboard
 		return f, api.MissingScope("insight:write")
 	}
 	return f, mayFilter(c.Key, &f)
+}
+
+// colorsField reads the colors of breakdown values. Like PostHog, it wants to know which value has which color, and keeps all other members.
+func colorsField(r *api.Fields) registry.Field[json.RawMessage] {
+	const name = "breakdown_colors"
+	raw, ok := r.TakeList(name, true)
+	if !ok || api.IsNull(raw) {
+		return registry.Field[json.RawMessage]{Value: raw, Given: ok}
+	}
+	all, ok := list(r, name)
+	if !ok {
+		return registry.Field[json.RawMessage]{}
+	}
+	for i, item := range all {
+		if r.Err = checkColor(item, fmt.Sprintf("%s__%d", name, i)); r.Err != nil {
+			break
+		}
+	}
+	return registry.To(raw)
+}
+
+// checkColor refuses what does not give a value of a breakdown a color, or none. The field of mistakes is at.
+func checkColor(raw json.RawMessage, at string) error {
+	one := api.Fields{Prefix: at + "__"}
+	if json.Unmarshal(raw, &one.All) != nil || one.All == nil {
+		return api.Invalid(at, "invalid_input", "Invalid data. Expected a dictionary, but got %s.", api.PythonType(raw))
+	}
+	need(&one, "breakdownValue")
+	need(&one, "colorToken")
+	api.Change[string](&one, "breakdownValue")
+	api.Change[*string](&one, "colorToken")
+	return one.Err
+}
+
+// shownColors returns the colors of a dashboard without those that are no longer accepted.
+func shownColors(stored json.RawMessage) json.RawMessage {
+	if len(stored) == 0 || api.IsNull(stored) {
+		return stored
+	}
+	var all []json.RawMessage
+	_ = json.Unmarshal(stored, &all) // anything but a list has no colors
+	count := len(all)
+	all = slices.DeleteFunc(all, func(item json.RawMessage) bool { return checkColor(item, "") != nil })
+	if count > 0 && len(all) == count {
+		return stored
+	}
+	return jsontext.Append(nil, append([]json.RawMessage{}, all...))
 }
 
 // mayFilter refuses HogQL expressions in filters of a dashboard if the key could not run them.

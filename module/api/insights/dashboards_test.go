@@ -157,3 +157,58 @@ func TestFiltersOfDashboards(t *testing.T) {
 		}
 	}
 }
+
+// TestBreakdownColors: each color names its value; what does not is refused, and the colors stay.
+func TestBreakdownColors(t *testing.T) {
+	w, _ := apitest.NewWithInsight(t)
+	newDashboard(t, w, registry.DashboardFields{})
+	const path, first = "/api/projects/1/dashboards/1/", `[{"breakdownValue":"Chrome","colorToken":"preset-1","breakdownProperty":"event::$browser","more":{"a":1}}]`
+	for _, tt := range []struct{ given, want, mistake string }{
+		{first, first, ""},
+		{`{}`, first, `breakdown_colors: Expected a list of items but got type "dict".`},
+		{`{"Chrome":"preset-1"}`, first, `breakdown_colors: Expected a list of items but got type "dict".`},
+		{`"x"`, first, `breakdown_colors: Expected a list of items but got type "str".`},
+		{`["Chrome","Firefox"]`, first, "breakdown_colors__0: Invalid data. Expected a dictionary, but got str."},
+		{`[null]`, first, "breakdown_colors__0: Invalid data. Expected a dictionary, but got NoneType."},
+		{`[{"breakdown_value":"good","color":"#36a854"}]`, first, "breakdown_colors__0__breakdownValue: This field is required."},
+		{`[{"breakdownValue":"a","colorToken":"b"},{"breakdownValue":"good","color":"#36a854"}]`, first, "breakdown_colors__1__colorToken: This field is required."},
+		{`[{"breakdownValue":null,"colorToken":"b"}]`, first, "breakdown_colors__0__breakdownValue: This field may not be null."},
+		{`[{"breakdownValue":{},"colorToken":"b"}]`, first, "breakdown_colors__0__breakdownValue: Not a valid string."},
+		{`[{"breakdownValue":"","colorToken":null}]`, `[{"breakdownValue":"","colorToken":null}]`, ""},
+		{`[]`, `[]`, ""},
+		{`null`, `null`, ""},
+	} {
+		answer := w.Send(t, http.MethodPatch, path, `{"breakdown_colors": `+tt.given+`}`)
+		var mistake string
+		if answer.Code == http.StatusBadRequest {
+			mistake = fmt.Sprintf("%v: %v", apitest.FieldOf(t, answer, "attr"), apitest.FieldOf(t, answer, "detail"))
+		}
+		var shown struct {
+			Colors json.RawMessage `json:"breakdown_colors"`
+		}
+		if err := json.Unmarshal(w.Send(t, http.MethodGet, path, "").Body.Bytes(), &shown); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{tt.want, tt.mistake}, []string{string(shown.Colors), mistake}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.given, diff)
+		}
+	}
+}
+
+// TestOldBreakdownColors: colors that an older release stored are shown as far as they could be sent back.
+func TestOldBreakdownColors(t *testing.T) {
+	w, _ := apitest.NewWithInsight(t)
+	const valid = `{"breakdownValue":"Chrome","colorToken":"preset-1"}`
+	for stored, want := range map[string]string{
+		`{}`: `[]`, `{"Chrome":"preset-1"}`: `[]`, `["Chrome"]`: `[]`, `[]`: `[]`, `null`: `null`, `[{"color":1},` + valid + `,null]`: `[` + valid + `]`,
+	} {
+		d := newDashboard(t, w, registry.DashboardFields{BreakdownColor: registry.To(json.RawMessage(stored))})
+		var shown struct {
+			Colors json.RawMessage `json:"breakdown_colors"`
+		}
+		answer := w.Send(t, http.MethodGet, fmt.Sprintf("/api/projects/1/dashboards/%d/", d.ID), "")
+		if err := json.Unmarshal(answer.Body.Bytes(), &shown); err != nil || string(shown.Colors) != want {
+			t.Errorf("%s is shown as %s, want %s", stored, shown.Colors, want)
+		}
+	}
+}
