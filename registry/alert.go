@@ -101,7 +101,9 @@ type AlertCheck struct {
 	Value    *float64   `json:"value,omitempty"` // nil: none was computed
 	State    AlertState `json:"state"`
 	Notified bool       `json:"notified,omitempty"`
-	Error    string     `json:"error,omitempty"` // why there is no value, for the alert's author
+	// NotifiedAt is when the message was delivered; zero if it was not, or by a server that did not record it.
+	NotifiedAt time.Time `json:"notified_at,omitzero"`
+	Error      string    `json:"error,omitempty"` // why there is no value, for the alert's author
 }
 
 // Delivery is a message that waits to be sent to a webhook.
@@ -437,7 +439,7 @@ func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delive
 		switch a.Deliveries[at] = d; {
 		case sent.Error == "":
 			a.LastNotifiedAt = moment(now)
-			d.Check.Notified = true
+			d.Check.Notified, d.Check.NotifiedAt = true, a.LastNotifiedAt
 			t.logCheck(a, d.Check)
 			fallthrough
 		case sent.NextTryAt.IsZero():

@@ -98,7 +98,7 @@ func (p pair) alertChecks(a *registry.Alert) {
 	sent := p.settled()[0].Alerts[1]
 	same(p.exam, "a message that was delivered", []any{0, at.Add(time.Minute)}, []any{len(sent.Deliveries), sent.LastNotifiedAt})
 	check := found.AlertCheck
-	check.Notified = true
+	check.Notified, check.NotifiedAt = true, at.Add(time.Minute)
 	same(p.exam, "checks", []registry.AlertCheck{check}, must(p.other.AlertChecks(ctx, a.Project, a.ID, time.Time{}))(p.T))
 	long := found
 	long.Body = json.RawMessage(`"` + strings.Repeat("x", registry.MaxDeliveryBody-1) + `"`)

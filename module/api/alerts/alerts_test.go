@@ -155,6 +155,50 @@ func TestEvaluationDelay(t *testing.T) {
 	}
 }
 
+// TestRecordOfAlert: a record has the members that PostHog's clients read, and names the insight only to keys that may read it.
+func TestRecordOfAlert(t *testing.T) {
+	w := alertWorld(t)
+	id := newAlert(t, w, 1, "")
+	found := registry.CheckedAlert{AlertCheck: registry.AlertCheck{
+		ID: "00000000-0000-7000-8000-000000000001", At: apitest.Began, State: registry.AlertErrored, Error: "It takes too long.",
+	}, NextCheckAt: apitest.Began.Add(time.Hour)}
+	if counts, err := w.Registry.RecordAlertCheck(t.Context(), w.Registry.Snapshot().Alert(w.Project.ID, id), found); err != nil || !counts {
+		t.Fatal(counts, err)
+	}
+	type check struct {
+		Error                  *struct{ Message string }
+		NotificationSentAt     *time.Time `json:"notification_sent_at"`
+		NotificationSuppressed *bool      `json:"notification_suppressed_by_agent"`
+	}
+	type record struct {
+		Short        string  `json:"insight_short_id"`
+		Name         *string `json:"insight_display_name"`
+		Agent        *bool   `json:"investigation_agent_enabled"`
+		Gates        *bool   `json:"investigation_gates_notifications"`
+		Inconclusive string  `json:"investigation_inconclusive_action"`
+		Checks       []check
+	}
+	want := record{
+		Short: w.Registry.Snapshot().Insight(w.Project.ID, 1).ShortID, Name: new("Untitled insight"), Agent: new(false), Gates: new(false), Inconclusive: "notify",
+		Checks: []check{{Error: &struct{ Message string }{"It takes too long."}, NotificationSuppressed: new(false)}},
+	}
+	show := func() (got record) {
+		answer := w.Send(t, http.MethodGet, "/api/projects/1/alerts/"+id+"/", "")
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+		return got
+	}
+	if diff := cmp.Diff(want, show()); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	_, w.Secret = w.NewKey(t, w.Project.ID, registry.Personal, "alert:read")
+	want.Name = nil
+	if diff := cmp.Diff(want, show()); diff != "" {
+		t.Errorf("for a key that may not read the insight (-want +got):\n%s", diff)
+	}
+}
+
 // TestAlertsOfInsights: an insight comes with its alerts, on its own, in lists and on dashboards, for keys that may read them.
 func TestAlertsOfInsights(t *testing.T) {
 	w := alertWorld(t)

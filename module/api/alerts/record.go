@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"encoding/json"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ type record struct {
 	CreatedBy           *api.User              `json:"created_by"`
 	CreatedAt           time.Time              `json:"created_at"`
 	Insight             any                    `json:"insight"`
+	InsightShortID      string                 `json:"insight_short_id"`
+	InsightDisplayName  *string                `json:"insight_display_name"` // nil for a caller who may not read the insight
 	Name                string                 `json:"name"`
 	SubscribedUsers     []*api.User            `json:"subscribed_users"`
 	Threshold           threshold              `json:"threshold"`
@@ -31,6 +34,7 @@ type record struct {
 	Config              json.RawMessage        `json:"config"`
 	EvaluationDelay     int                    `json:"evaluation_delay_intervals"`
 	DetectorConfig      *struct{}              `json:"detector_config"` // always null
+	ForecastConfig      *struct{}              `json:"forecast_config"` // always null
 	CalculationInterval registry.AlertInterval `json:"calculation_interval"`
 	ScheduleStartTime   *string                `json:"schedule_start_time"`
 	SnoozedUntil        *time.Time             `json:"snoozed_until"`
@@ -38,7 +42,15 @@ type record struct {
 	ScheduleRestriction any                    `json:"schedule_restriction"`
 	LastValue           *float64               `json:"last_value"`
 	WebhookURL          *string                `json:"webhook_url"`
-	SearchMatchType     *string                `json:"search_match_type,omitempty"`
+	investigations
+	SearchMatchType *string `json:"search_match_type,omitempty"`
+}
+
+// investigations are the members about investigations, of which there are none.
+type investigations struct {
+	Enabled      bool   `json:"investigation_agent_enabled"`
+	Gates        bool   `json:"investigation_gates_notifications"`
+	Inconclusive string `json:"investigation_inconclusive_action"`
 }
 
 type threshold struct {
@@ -48,20 +60,41 @@ type threshold struct {
 	Configuration json.RawMessage `json:"configuration"`
 }
 
-// checkRecord is a check in JSON. PostHog has no field error.
+// checkRecord is a check in JSON. There are no anomalies, no investigations and no records of single recipients.
 type checkRecord struct {
-	ID              string              `json:"id"`
-	CreatedAt       time.Time           `json:"created_at"`
-	CalculatedValue *float64            `json:"calculated_value"`
-	State           registry.AlertState `json:"state"`
-	TargetsNotified bool                `json:"targets_notified"`
-	Error           *string             `json:"error"`
+	ID                   string              `json:"id"`
+	CreatedAt            time.Time           `json:"created_at"`
+	CalculatedValue      *float64            `json:"calculated_value"`
+	State                registry.AlertState `json:"state"`
+	Error                *checkError         `json:"error"`
+	TargetsNotified      bool                `json:"targets_notified"`
+	AnomalyScores        *struct{}           `json:"anomaly_scores"`
+	TriggeredPoints      *struct{}           `json:"triggered_points"`
+	TriggeredDates       *struct{}           `json:"triggered_dates"`
+	Interval             *struct{}           `json:"interval"`
+	TriggeredMetadata    *struct{}           `json:"triggered_metadata"`
+	InvestigationStatus  *struct{}           `json:"investigation_status"`
+	InvestigationVerdict *struct{}           `json:"investigation_verdict"`
+	InvestigationSummary *struct{}           `json:"investigation_summary"`
+	InvestigationReport  *struct{}           `json:"investigation_notebook_short_id"`
+	NotificationSentAt   *time.Time          `json:"notification_sent_at"`
+	SuppressedByAgent    bool                `json:"notification_suppressed_by_agent"`
+	Deliveries           *struct{}           `json:"deliveries"`
+}
+
+// checkError says why a check found no value.
+type checkError struct {
+	Message string `json:"message"`
 }
 
 func recordCheck(c *registry.AlertCheck) checkRecord {
-	return checkRecord{
-		ID: c.ID, CreatedAt: c.At, CalculatedValue: c.Value, State: c.State, TargetsNotified: c.Notified, Error: api.OrNull(c.Error),
+	r := checkRecord{
+		ID: c.ID, CreatedAt: c.At, CalculatedValue: c.Value, State: c.State, TargetsNotified: c.Notified, NotificationSentAt: api.OrNil(c.NotifiedAt),
 	}
+	if c.Error != "" {
+		r.Error = &checkError{c.Error}
+	}
+	return r
 }
 
 // recordOf returns an alert without its checks and its insight.
@@ -73,7 +106,13 @@ func recordOf(c *api.Caller, a *registry.Alert, users func() map[int64]*registry
 		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, EvaluationDelay: a.Delay, CalculationInterval: a.Interval,
 		SnoozedUntil: api.OrNil(a.SnoozedUntil), SkipWeekend: a.SkipWeekend, ScheduleRestriction: alerts.ShowQuietHours(a.QuietHours),
 		ScheduleStartTime: alerts.ShowStartTime(a.StartTime),
-		LastValue:         a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
+		LastValue:         a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL), investigations: investigations{Inconclusive: "notify"},
+	}
+	if i := c.Snapshot.Insight(a.Project, a.Insight); i != nil {
+		r.InsightShortID = i.ShortID
+		if c.Key.Allows(insightRead) {
+			r.InsightDisplayName = new(cmp.Or(i.Title(), "Untitled insight"))
+		}
 	}
 	for _, number := range a.Subscribers {
 		if k := users()[number]; k != nil {
