@@ -93,6 +93,22 @@ func (w *Worker) repeat(interval time.Duration, bell Bell, do func()) {
 // Lock waits for a lock of the registry, and then refreshes the registry: whoever had the lock before may have done the work.
 func (w *Worker) Lock(ctx context.Context, name string) (release func(), err error) {
 	_, release, err = w.registry.Lock(ctx, name, w.Holder)
+	return w.refreshed(ctx, release, err)
+}
+
+// lockPatience is how long the registry has to say whether a lock is free.
+const lockPatience = 10 * time.Second
+
+// TryLock is like Lock, except that it does not wait for others: the error is [registry.ErrHeld] if the lock is held.
+func (w *Worker) TryLock(ctx context.Context, name string) (release func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, lockPatience)
+	_, release, err = w.registry.TryLock(limited, name, w.Holder)
+	cancel()
+	return w.refreshed(ctx, release, err)
+}
+
+// refreshed refreshes the registry if a lock was taken, and gives the lock back if it can't.
+func (w *Worker) refreshed(ctx context.Context, release func(), err error) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +118,18 @@ func (w *Worker) Lock(ctx context.Context, name string) (release func(), err err
 	}
 	return release, nil
 }
+
+// Elsewhere waits for a while because another server has the lock of some work: until the work is no longer wanted, or it is time to try the lock again. The
+// error is that the worker is closed.
+func (w *Worker) Elsewhere(wanted func() bool) error {
+	ctx, cancel := context.WithTimeout(w.open, elsewhere)
+	defer cancel()
+	Watch(ctx, wanted, cancel)
+	return context.Cause(w.open)
+}
+
+// elsewhere is how long Elsewhere waits at most.
+const elsewhere = time.Second
 
 // watchEvery is how often Watch looks.
 const watchEvery = 200 * time.Millisecond

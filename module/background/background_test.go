@@ -2,6 +2,7 @@ package background_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,52 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
+}
+
+// TestTryLock: a lock that is held is not waited for; one that is free is like one that was waited for.
+func TestTryLock(t *testing.T) {
+	path := sqlitetest.Path(t)
+	ours, others := sqlitetest.OpenAt(t, path, registry.Options{Poll: time.Hour}), sqlitetest.OpenAt(t, path, registry.Options{Poll: time.Hour})
+	_, release, err := others.Lock(t.Context(), "work", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := background.New(ours, zap.NewNop())
+	if _, err := w.TryLock(t.Context(), "work"); !errors.Is(err, registry.ErrHeld) {
+		t.Errorf("a lock of another server: %v", err)
+	}
+	p, err := others.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	release, err = w.TryLock(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ours.Snapshot().Project(p.ID) == nil {
+		t.Error("the project of another server is not there")
+	}
+	release()
+}
+
+// TestElsewhere: work of another server is waited for until it is done, and not for longer than a second.
+func TestElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := background.New(nil, zap.NewNop())
+		began := time.Now()
+		done := func() bool { return time.Since(began) < 400*time.Millisecond }
+		if err := w.Elsewhere(done); err != nil || time.Since(began) != 400*time.Millisecond {
+			t.Errorf("it is done after 400 ms, and the wait ends after %s: %v", time.Since(began), err)
+		}
+		began = time.Now()
+		if err := w.Elsewhere(func() bool { return true }); err != nil || time.Since(began) != time.Second {
+			t.Errorf("it is not done, and the wait ends after %s: %v", time.Since(began), err)
+		}
+		if err := errors.Join(w.Close(), w.Elsewhere(func() bool { return true })); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
 }
 
 // TestWatch: work that is no longer wanted is ended once, and work whose context ends is left alone.

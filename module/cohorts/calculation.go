@@ -14,24 +14,58 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// computeInTurn computes a cohort that waits for it, after the cohorts that this one refers to.
+// computeInTurn computes a cohort that waits for it, after the cohorts that this one refers to. If another server computes it, computeInTurn waits for that.
 func (c *Calculator) computeInTurn(n name, one *calculation) error {
 	if err := c.computeReferenced(n, one); err != nil {
 		return c.postponed(n, err)
 	}
-	release, err := c.worker.Lock(c.open, lockOf(n))
-	if err != nil {
-		return c.postponed(n, err)
+	for c.waits(n) {
+		err := c.computeHere(n, one)
+		if !errors.Is(err, registry.ErrHeld) {
+			return err
+		}
+		c.setElsewhere(one, true)
+		err = c.worker.Elsewhere(func() bool { return c.waits(n) })
+		c.setElsewhere(one, false)
+		if err != nil {
+			return err
+		}
 	}
-	defer release()
-	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
-		return nil
-	}
+	return nil
+}
+
+// waits reports whether a cohort waits for a calculation.
+func (c *Calculator) waits(n name) bool {
+	known := c.Registry.Snapshot().Cohort(n.project, n.cohort)
+	return known != nil && known.Calculating()
+}
+
+// setElsewhere records whether a calculation waits for another server.
+func (c *Calculator) setElsewhere(one *calculation, elsewhere bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one.elsewhere = elsewhere
+}
+
+// computeHere computes a cohort that waits for it. The error is [registry.ErrHeld] if another server does that. The lock comes after the place, so that a
+// server has no more locks than places, however many cohorts wait.
+func (c *Calculator) computeHere(n name, one *calculation) error {
 	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: one.awaited, Uncounted: true, Class: &calculations})
 	if err != nil {
 		return c.postponed(n, err)
 	}
 	defer place.Leave()
+	release, err := c.worker.TryLock(c.open, lockOf(n))
+	switch {
+	case errors.Is(err, registry.ErrHeld):
+		return registry.ErrHeld
+	case err != nil:
+		return c.postponed(n, err)
+	}
+	defer release()
+	if !c.waits(n) {
+		return nil
+	}
 	return c.compute(n, place)
 }
 

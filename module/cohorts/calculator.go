@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,17 +98,46 @@ func (c *Calculator) Calculate(project, cohort int64) {
 	c.bell.Ring()
 }
 
-// look begins the calculations that cohorts wait for.
+// maxBegun is how many calculations of a project run or wait for a place before look begins no more. When one ends, it begins the next. Those that wait for
+// another calculation or another server do not count, and one that somebody waits for begins at once.
+const maxBegun = 10
+
+// look begins the calculations that cohorts wait for. In a project, those computed longest ago come first.
 func (c *Calculator) look() {
 	snap := c.Registry.Snapshot()
 	c.pauses.Keep(func(n name) bool { return snap.Cohort(n.project, n.cohort) != nil })
+	begun := c.begun()
 	for _, p := range snap.Projects() {
+		var due []*registry.Cohort
 		for _, known := range snap.Cohorts(p.ID) {
-			if n := (name{p.ID, known.ID}); known.Calculating() && !c.pauses.Holds(n, time.Now()) {
-				c.begin(n)
+			if n := (name{p.ID, known.ID}); known.Calculating() && !c.pauses.Holds(n, time.Now()) && !c.isInProgress(n) {
+				due = append(due, known)
 			}
 		}
+		slices.SortStableFunc(due, func(a, b *registry.Cohort) int { return a.LastCalculation.Compare(b.LastCalculation) })
+		for _, known := range due[:min(len(due), max(0, maxBegun-begun[p.ID]))] {
+			c.begin(name{p.ID, known.ID})
+		}
 	}
+}
+
+// begun returns how many calculations of each project run or wait for a place.
+func (c *Calculator) begun() map[int64]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := map[int64]int{}
+	for n, one := range c.inProgress {
+		if one.below == nil && !one.elsewhere {
+			of[n.project]++
+		}
+	}
+	return of
+}
+
+func (c *Calculator) isInProgress(n name) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inProgress[n] != nil
 }
 
 // calculation is one that is running or waiting for its turn.
@@ -115,8 +145,11 @@ type calculation struct {
 	awaited chan struct{} // closed once somebody waits for it
 	await   sync.Once
 	ended   chan struct{}
-	err     error        // set before ended is closed: why it could not be determined whether the members can be computed
-	below   *calculation // the calculation that it waits for; guarded by Calculator.mu
+	err     error // set before ended is closed: why it could not be determined whether the members can be computed
+
+	// Calculator.mu guards these.
+	below     *calculation // the calculation that it waits for
+	elsewhere bool         // another server computes the cohort
 }
 
 // begin begins a calculation, unless there is one. It returns nil if the calculator is closed.

@@ -1,11 +1,15 @@
 package cohorts_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/internal/eventually"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -232,5 +237,137 @@ func TestInDoubt(t *testing.T) {
 	}
 	if c := s.settled(t, id); c.Version == 0 || s.members(t, id, c.Version) == "" {
 		t.Errorf("the members of %+v are gone", c)
+	}
+}
+
+// counted is a store that counts the locks of cohorts that are held.
+type counted struct {
+	registry.Store
+
+	held, most, tries *atomic.Int64
+}
+
+func (s counted) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	return s.count(name, func() (bool, func(), error) { return s.Store.Lock(ctx, name, holder) })
+}
+
+func (s counted) TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	return s.count(name, func() (bool, func(), error) { return s.Store.TryLock(ctx, name, holder) })
+}
+
+func (s counted) count(name string, take func() (bool, func(), error)) (others bool, release func(), err error) {
+	if !strings.HasPrefix(name, "cohort-") {
+		return take()
+	}
+	s.tries.Add(1)
+	others, free, err := take()
+	if err != nil {
+		return others, nil, err
+	}
+	now := s.held.Add(1)
+	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+	}
+	return others, func() { s.held.Add(-1); free() }, nil
+}
+
+// startCounted starts a server with a few places that counts its locks of cohorts.
+func startCounted(t *testing.T, dir string, limits admission.Limits) (s *server, places *admission.Scheduler, locks counted) {
+	t.Helper()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks = counted{store, new(atomic.Int64), new(atomic.Int64), new(atomic.Int64)}
+	places = admission.New(limits)
+	return startOn(t, locks, func(c *cohorts.Config) { c.Places = places }), places, locks
+}
+
+// TestManyDue: however many cohorts are due, a server has no more locks than places, and few calculations of a project wait for a place at a time.
+func TestManyDue(t *testing.T) {
+	s, places, locks := startCounted(t, t.TempDir(), admission.Limits{Places: 4, Project: 2, Queue: 10})
+	var busy []*admission.Place
+	for range 2 {
+		place, err := places.Enter(t.Context(), admission.Request{Project: s.project})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer place.Leave()
+		busy = append(busy, place)
+	}
+	const due = 1000
+	var last int64
+	for range due {
+		c, err := s.registry.CreateCohort(t.Context(), registry.NewCohort{Project: s.project}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c.ID
+	}
+	s.Calculate(s.project, last)
+	eventually.Is(t, "calculations wait for a place", func() bool {
+		_, waiting := places.Of(s.project)
+		return waiting > 0
+	})
+	time.Sleep(300 * time.Millisecond)
+	if _, waiting := places.Of(s.project); waiting > 10 || locks.tries.Load() > 0 {
+		t.Errorf("%d calculations wait for a place, and %d have tried to take a lock", waiting, locks.tries.Load())
+	}
+	for _, place := range busy {
+		place.Leave()
+	}
+	eventually.Is(t, "some cohorts are calculated", func() bool { return locks.tries.Load() > 30 })
+	if most := locks.most.Load(); most > 2 {
+		t.Errorf("%d locks were held at a time by who may have 2 places", most)
+	}
+	// A cohort that somebody waits for does not wait for the others.
+	if _, err := s.Used(t.Context(), s.project, []int64{last}); err != nil {
+		t.Error(err)
+	}
+	if waiting := slices.ContainsFunc(s.registry.Snapshot().Cohorts(s.project), (*registry.Cohort).Calculating); !waiting {
+		t.Error("no cohort waits for its calculation any more")
+	}
+}
+
+// TestElsewhere: while another server computes cohorts, however many, this one takes no place for them and computes others; who waits for one of them gets its
+// members.
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir, nil)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var releases []func()
+	var held []int64
+	for range 15 { // more than are begun at a time
+		id := first.create(t, person("paid"))
+		_, release, err := first.registry.Lock(t.Context(), fmt.Sprintf("cohort-%d-%d", first.project, id), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, releases = append(held, id), append(releases, release)
+	}
+	s, places, _ := startCounted(t, dir, admission.Limits{Places: 1, Project: 1, Queue: 10})
+	s.project = first.project
+	used := make(chan error, 1)
+	go func() { _, err := s.Used(t.Context(), s.project, held[:1]); used <- err }()
+	s.settled(t, s.create(t, person("free")))
+	place, err := places.Enter(t.Context(), admission.Request{Project: s.project, Wait: 5 * time.Second})
+	if err != nil {
+		t.Fatal("the only place is taken: ", err)
+	}
+	place.Leave()
+	select {
+	case err := <-used:
+		t.Errorf("who waits for a cohort that is not computed yet goes on: %v", err)
+	default:
+	}
+	for _, release := range releases {
+		release()
+	}
+	if err := <-used; err != nil {
+		t.Error(err)
+	}
+	for _, id := range held {
+		s.settled(t, id)
 	}
 }

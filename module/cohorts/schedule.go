@@ -1,7 +1,7 @@
 package cohorts
 
 import (
-	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -114,25 +114,23 @@ func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
 // dropOld deletes all versions of a cohort except the current one, unless the cohort is being computed. In tables that another product fills, it only
 // deletes versions known to be ours.
 func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
-	ctx, cancel := context.WithTimeout(c.open, time.Second)
-	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.worker.Holder)
-	cancel()
-	if err != nil {
-		return nil // it is being computed
-	}
-	defer release()
-	if err := c.Registry.Refresh(c.open); err != nil {
-		return err
-	}
-	if known := c.Registry.Snapshot().AnyCohort(n.project, n.cohort); known == nil ||
-		readVersion(&registry.SchemaCohort{Static: known.Static, Deleted: known.Deleted, Version: known.Version}) != v.current {
-		return nil // another server has just computed it
-	}
 	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Uncounted: true})
 	if err != nil {
 		return err
 	}
 	defer place.Leave()
+	release, err := c.worker.TryLock(c.open, lockOf(n))
+	switch {
+	case errors.Is(err, registry.ErrHeld):
+		return nil // it is being computed
+	case err != nil:
+		return err
+	}
+	defer release()
+	if known := c.Registry.Snapshot().AnyCohort(n.project, n.cohort); known == nil ||
+		readVersion(&registry.SchemaCohort{Static: known.Static, Deleted: known.Deleted, Version: known.Version}) != v.current {
+		return nil // another server has just computed it
+	}
 	if !foreign {
 		err = c.Shards.Of(n.project).DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
 	}

@@ -19,24 +19,54 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fillInTurn fills the table of a version, if that is still due in its turn.
+// fillInTurn fills the table of a version, if that is still due in its turn. If another server fills it, fillInTurn waits for that.
 func (f *Filler) fillInTurn(n name) {
-	release, err := f.worker.Lock(f.open, lockOf(n))
-	if err != nil {
-		f.postponed(n, err)
-		return
+	for f.fillHere(n) {
+		f.setElsewhere(n, true)
+		err := f.worker.Elsewhere(func() bool { return true })
+		f.setElsewhere(n, false)
+		if err != nil || !f.isDue(n) {
+			return
+		}
 	}
-	defer release()
+}
+
+// isDue reports whether the table of a version is to be filled now.
+func (f *Filler) isDue(n name) bool {
+	snap := f.Registry.Snapshot()
+	m, ok := find(snap, n)
+	return ok && f.due(snap, m, time.Now())
+}
+
+// setElsewhere records whether a fill waits for another server.
+func (f *Filler) setElsewhere(n name, elsewhere bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filling[n] = !elsewhere
+}
+
+// fillHere fills the table of a version, if that is due. It reports true if another server does that. The lock comes after the place, so that a server has few
+// locks, however many tables wait.
+func (f *Filler) fillHere(n name) (elsewhere bool) {
 	place, err := f.enter(f.open, n.project)
 	if err != nil {
 		f.postponed(n, err)
-		return
+		return false
 	}
 	defer place.Leave()
-	snap := f.Registry.Snapshot()
-	if m, ok := find(snap, n); ok && f.due(snap, m, time.Now()) {
+	release, err := f.worker.TryLock(f.open, lockOf(n))
+	switch {
+	case errors.Is(err, registry.ErrHeld):
+		return true
+	case err != nil:
+		f.postponed(n, err)
+		return false
+	}
+	defer release()
+	if f.isDue(n) {
 		f.fill(n, place)
 	}
+	return false
 }
 
 // enter waits for a place, for as long as ctx is valid.

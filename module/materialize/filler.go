@@ -5,6 +5,7 @@ package materialize
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ type Filler struct {
 	bell    background.Bell
 
 	mu      sync.Mutex
-	filling map[name]bool
+	filling map[name]bool // the fills begun; false for one that waits for another server
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
@@ -94,19 +95,41 @@ func (f *Filler) Close() error { return f.worker.Close() }
 // Wake makes the filler look at once. It returns before anything is filled.
 func (f *Filler) Wake() { f.bell.Ring() }
 
-// look begins the fills that are due.
+// maxBegun is how many fills of a project run or wait for a place before look begins no more. When one ends, it begins the next. Those that wait for another
+// server do not count.
+const maxBegun = 10
+
+// look begins the fills that are due. In a project, the oldest tables come first.
 func (f *Filler) look() {
 	snap, now := f.Registry.Snapshot(), time.Now()
 	f.pauses.Keep(func(n name) bool {
 		return slices.ContainsFunc(snap.Materialized(n.project), func(m registry.Materialized) bool { return nameOf(m) == n })
 	})
+	f.mu.Lock()
+	filling := maps.Clone(f.filling)
+	f.mu.Unlock()
+	begun := map[int64]int{}
+	for n, here := range filling {
+		if here {
+			begun[n.project]++
+		}
+	}
 	for _, p := range snap.Projects() {
+		room := max(0, maxBegun-begun[p.ID])
+		var due []registry.Materialized
 		for _, m := range snap.Materialized(p.ID) {
+			if _, known := filling[nameOf(m)]; known || room == 0 {
+				continue
+			}
 			f.rescued(nameOf(m), func() {
 				if f.due(snap, m, now) {
-					f.begin(nameOf(m))
+					due = append(due, m)
 				}
 			})
+		}
+		slices.SortStableFunc(due, func(a, b registry.Materialized) int { return a.Table.AsOf.Compare(b.Table.AsOf) })
+		for _, m := range due[:min(len(due), room)] {
+			f.begin(nameOf(m))
 		}
 	}
 }
@@ -115,16 +138,20 @@ func (f *Filler) look() {
 func (f *Filler) begin(n name) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.filling[n] {
+	if _, known := f.filling[n]; known {
 		return
 	}
-	f.filling[n] = f.worker.Go(func() {
+	f.filling[n] = true
+	begun := f.worker.Go(func() {
 		f.rescued(n, func() { f.fillInTurn(n) })
 		f.mu.Lock()
 		delete(f.filling, n)
 		f.mu.Unlock()
 		f.Wake() // the version may have been changed in the meantime
 	})
+	if !begun {
+		delete(f.filling, n)
+	}
 }
 
 // rescued calls do for a version. If it panics, the next try is put off.

@@ -327,3 +327,40 @@ func TestCohortNeedsThePlace(t *testing.T) {
 		t.Errorf("the rows are %s", got)
 	}
 }
+
+// TestElsewhere: while another server fills tables, however many, this one takes no place for them and fills others.
+func TestElsewhere(t *testing.T) {
+	s := startLimited(t, t.TempDir(), time.Hour, admission.Limits{Places: 1, Project: 1, Queue: 10})
+	place, err := s.Places.Enter(t.Context(), admission.Request{Project: s.project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Leave()
+	const held = 15 // more than are begun at a time
+	var releases []func()
+	for n := range held {
+		e := s.create(t, fmt.Sprint("elsewhere-", n), byEvent)
+		_, release, err := s.registry.Lock(t.Context(), fmt.Sprintf("table-%d-%s-1", s.project, e.ID), "another")
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+	eventually.Is(t, "some fills wait for the place", func() bool { _, waiting := s.Places.Of(s.project); return waiting > 0 })
+	if _, waiting := s.Places.Of(s.project); waiting > 10 {
+		t.Errorf("%d fills wait for the place", waiting)
+	}
+	place.Leave()
+	s.create(t, "here", byEvent)
+	if table := s.settled(t, "here", 1); table.Fill == 0 {
+		t.Errorf("the table is %+v", table)
+	}
+	if place, err = s.Places.Enter(t.Context(), admission.Request{Project: s.project, Wait: 5 * time.Second}); err != nil {
+		t.Fatal("the only place is taken: ", err)
+	}
+	place.Leave()
+	for n, release := range releases {
+		release()
+		s.settled(t, fmt.Sprint("elsewhere-", n), 1)
+	}
+}
