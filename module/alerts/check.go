@@ -36,30 +36,19 @@ func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Tim
 	return jobs
 }
 
-// lockPatience is how long the registry has to say whether a lock is free.
-const lockPatience = 10 * time.Second
-
 // locked does something about an alert while no other server does anything of the same kind. If one does, it may be about this alert, so nothing is done
-// before the next look. There are few lock names, because some stores keep them as files.
+// before the next look, and the error is [registry.ErrHeld]. There are few lock names, because some stores keep them as files.
 func (c *Checker) locked(kind string, n name, do func() error) error {
-	ctx, cancel := context.WithTimeout(c.open, lockPatience)
-	_, release, err := c.Registry.TryLock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.worker.Holder)
-	cancel()
-	if errors.Is(err, registry.ErrHeld) {
-		return nil
-	}
+	release, err := c.worker.TryLock(c.open, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):])
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.Registry.Refresh(c.open); err != nil { // another server may have done it
-		return err
-	}
 	return do()
 }
 
-// check checks an alert if it is due.
-func (c *Checker) check(n name) {
+// check checks an alert if it is due. It reports false if another server may be doing it.
+func (c *Checker) check(n name) bool {
 	err := c.locked("check", n, func() error {
 		snap, now := c.Registry.Snapshot(), time.Now()
 		a := snap.Alert(n.project, n.alert)
@@ -71,16 +60,17 @@ func (c *Checker) check(n name) {
 		}
 		return c.checkNow(snap, a, now)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		c.checks.pauses.End(n)
-		return
+	case errors.Is(err, registry.ErrHeld):
+		return false
+	case c.open.Err() == nil:
+		c.checks.pauses.Failed(n, time.Now())
+		c.metrics.checks.WithLabelValues(postponed).Inc()
+		c.Logger.Warn("an alert is checked later", append(n.fields(), clickhouse.Logged(err))...)
 	}
-	if c.open.Err() != nil {
-		return
-	}
-	c.checks.pauses.Failed(n, time.Now())
-	c.metrics.checks.WithLabelValues(postponed).Inc()
-	c.Logger.Warn("an alert is checked later", append(n.fields(), clickhouse.Logged(err))...)
+	return true
 }
 
 // checkNow checks an alert that is due, and records the outcome. An error means that the check could not be tried.

@@ -115,7 +115,7 @@ type desk struct {
 	places     chan struct{}
 	perProject int
 	find       func(*registry.Snapshot, int64, time.Time) []job // returns the due jobs of a project
-	do         func(name)
+	do         func(name) bool                                  // reports false if another server may be doing it
 	bell       background.Bell
 	pauses     backoff.Pauses[name] // for jobs that an outage has ended
 
@@ -124,7 +124,7 @@ type desk struct {
 	busy    map[int64]int // places by project
 }
 
-func newDesk(places, perProject int, find func(*registry.Snapshot, int64, time.Time) []job, do func(name)) *desk {
+func newDesk(places, perProject int, find func(*registry.Snapshot, int64, time.Time) []job, do func(name) bool) *desk {
 	return &desk{
 		places: make(chan struct{}, places), perProject: perProject, find: find, do: do, bell: background.NewBell(), running: map[name]bool{}, busy: map[int64]int{},
 	}
@@ -145,11 +145,15 @@ func (c *Checker) serve(d *desk) {
 			continue
 		}
 		c.worker.Go(func() {
-			if err := rescue.Do(c.Logger, func() error { d.do(j.name); return nil }, j.fields()...); err != nil {
+			mine := true
+			if err := rescue.Do(c.Logger, func() error { mine = d.do(j.name); return nil }, j.fields()...); err != nil {
 				d.pauses.Failed(j.name, time.Now())
 			}
 			d.leave(j.name)
 			<-d.places
+			if mine { // another job of the project may wait
+				d.bell.Ring()
+			}
 		})
 	}
 }

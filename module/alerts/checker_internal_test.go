@@ -564,6 +564,68 @@ func TestSlowLocks(t *testing.T) {
 	})
 }
 
+// countedTries is a store that counts how often a lock is tried.
+type countedTries struct {
+	registry.Store
+
+	name  string
+	tries *atomic.Int64
+}
+
+func (s countedTries) TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	if name == s.name {
+		s.tries.Add(1)
+	}
+	return s.Store.TryLock(ctx, name, holder)
+}
+
+// TestManyOfAProject: when a check of a project ends, its next one begins, without waiting for the next look. One that another server may be making is tried
+// again at most once for each check that ends.
+func TestManyOfAProject(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const many = 30
+		var all []*registry.Alert
+		for range many {
+			all = append(all, w.alert(nil))
+		}
+		lockOf := func(a *registry.Alert) string { return "alert-check-" + a.ID[len(a.ID)-2:] }
+		held := lockOf(all[0])
+		other := w.openStore()
+		_, release, err := other.Lock(w.Context(), held, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tries atomic.Int64
+		r := w.openOn(countedTries{w.openStore(), held, &tries})
+		c := w.checker(r)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		for i, a := range all {
+			want := "Not firing"
+			if lockOf(a) == held {
+				want = ""
+			}
+			if got := w.checks(a); got != want {
+				t.Errorf("alert %d: %q, want %q", i, got, want)
+			}
+		}
+		if n := tries.Load(); n == 0 || n > 2*many {
+			t.Errorf("the lock of another server was tried %d times", n)
+		}
+		release()
+		time.Sleep(2 * time.Second)
+		if got := w.checks(all[0]); got != "Not firing" {
+			t.Errorf("after the other server's check: %q", got)
+		}
+		closed(t, c)
+		for _, closeIt := range []func() error{r.Close, other.Close} {
+			if err := closeIt(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // TestRound: projects take turns, and within a project the alert that has waited longest comes first.
 func TestRound(t *testing.T) {
 	d := newDesk(2, 1, nil, nil)
@@ -614,7 +676,7 @@ func TestPanics(t *testing.T) {
 			panic("numbers")
 		}
 		var tries atomic.Int64
-		c.sending.do = func(name) { tries.Add(1); panic("sending") }
+		c.sending.do = func(name) bool { tries.Add(1); panic("sending") }
 		c.begin()
 		defer closed(t, c)
 		a := w.alert(nil)

@@ -52,8 +52,8 @@ func nextMessage(a *registry.Alert, now time.Time) *registry.Delivery {
 	return nil
 }
 
-// send sends the messages of an alert that are due.
-func (c *Checker) send(n name) {
+// send sends the messages of an alert that are due. It reports false if another server may be doing it.
+func (c *Checker) send(n name) bool {
 	err := c.locked("webhook", n, func() error {
 		for c.open.Err() == nil {
 			a := c.Registry.Snapshot().Alert(n.project, n.alert)
@@ -70,14 +70,16 @@ func (c *Checker) send(n name) {
 		}
 		return nil
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		c.sending.pauses.End(n)
-		return
-	}
-	if c.open.Err() == nil {
+	case errors.Is(err, registry.ErrHeld):
+		return false
+	case c.open.Err() == nil:
 		c.sending.pauses.Failed(n, time.Now())
 		c.Logger.Warn("messages of an alert are sent later", append(n.fields(), zap.Error(err))...)
 	}
+	return true
 }
 
 // sendOne sends a message and records the outcome. If the server dies in between, the message is sent again with the same id.
