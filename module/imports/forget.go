@@ -74,7 +74,7 @@ func (s *Service) forgetGone() {
 
 // forgetOld forgets imports that ended long ago, and ends those whose data is gone.
 func (s *Service) forgetOld() {
-	all, err := s.all(recordFile)
+	all, err := s.records()
 	if err != nil {
 		return // looking for work logs it
 	}

@@ -115,6 +115,9 @@ type Service struct {
 
 	damaged sync.Map // names of damaged records that were logged
 
+	queuing sync.Mutex
+	queues  map[string]queue // by folder, as last read
+
 	mu        sync.Mutex
 	uploading map[*upload]bool
 	running   map[string]context.CancelCauseFunc

@@ -55,19 +55,21 @@ func read(name string) (*Import, error) {
 
 // List returns the imports of a project, newest first.
 func (s *Service) List(project int64) ([]*Import, error) {
-	return s.listed(s.folder(project), recordFile)
+	all, _, err := s.listed(s.folder(project), recordFile)
+	return all, err
 }
 
-// listed returns the imports in a folder that have a file of a kind, newest first. It leaves out those that can't be read, and logs each once.
-func (s *Service) listed(folder, kind string) ([]*Import, error) {
+// listed returns the imports in a folder that have a file of a kind, newest first. It leaves out those that can't be read, and logs each once; then whole is
+// false.
+func (s *Service) listed(folder, kind string) (all []*Import, whole bool, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing imports: %w", err)
+		return nil, false, fmt.Errorf("listing imports: %w", err)
 	}
-	var all []*Import
+	whole = true
 	for _, e := range entries {
 		id, found := strings.CutSuffix(e.Name(), kind)
 		if !found {
@@ -79,6 +81,7 @@ func (s *Service) listed(folder, kind string) ([]*Import, error) {
 			continue
 		}
 		if err != nil {
+			whole = false
 			if _, said := s.damaged.LoadOrStore(name, true); !said {
 				s.config.Logger.Error("an import is left out: its record is damaged", zap.String("file", name), zap.Error(err))
 			}
@@ -87,7 +90,7 @@ func (s *Service) listed(folder, kind string) ([]*Import, error) {
 		all = append(all, one)
 	}
 	Sort(all)
-	return all, nil
+	return all, whole, nil
 }
 
 // Sort sorts imports, newest first.
@@ -95,31 +98,82 @@ func Sort(all []*Import) {
 	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
-// queued returns the imports of all projects that have not ended, newest first. Only these have data, so it reads no records of others.
-func (s *Service) queued() ([]*Import, error) {
-	all, err := s.all(dataFile)
-	return slices.DeleteFunc(all, (*Import).ended), err
+// queue holds the imports of a project that have not ended, and when its folder had last been changed before they were read; zero if it may have changed since.
+type queue struct {
+	changed time.Time
+	imports []*Import
 }
 
-// all returns the imports of all projects that have a file of a kind, newest first.
-func (s *Service) all(kind string) ([]*Import, error) {
+// settled is how old a change of a folder has to be so that no other can have the same time: the clocks of some file systems are coarse.
+const settled = 3 * time.Second
+
+// queued returns the imports of all projects that have not ended, newest first. Only these have data, so it reads no records of others, and only folders that
+// have changed since they were last read: each file of an import is made under another name, or removed. The imports are the caller's own.
+func (s *Service) queued() (all []*Import, err error) {
+	s.queuing.Lock()
+	defer s.queuing.Unlock()
+	queues := make(map[string]queue, len(s.queues))
+	err = s.eachProject(func(folder string, entry os.DirEntry) error {
+		now := time.Now()
+		info, err := entry.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing imports: %w", err)
+		}
+		q, known := s.queues[folder]
+		if !known || q.changed.IsZero() || !q.changed.Equal(info.ModTime()) {
+			some, whole, err := s.listed(folder, dataFile)
+			if err != nil {
+				return err
+			}
+			q = queue{imports: slices.DeleteFunc(some, (*Import).ended)}
+			if whole && now.Sub(info.ModTime()) > settled {
+				q.changed = info.ModTime()
+			}
+		}
+		queues[folder] = q
+		for _, one := range q.imports {
+			own := *one
+			all = append(all, &own)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.queues = queues
+	Sort(all)
+	return all, nil
+}
+
+// records returns the imports of all projects that have a record, newest first.
+func (s *Service) records() (all []*Import, err error) {
+	err = s.eachProject(func(folder string, _ os.DirEntry) error {
+		some, _, err := s.listed(folder, recordFile)
+		all = append(all, some...)
+		return err
+	})
+	Sort(all)
+	return all, err
+}
+
+// eachProject calls do for the folder of each project, until it fails.
+func (s *Service) eachProject(do func(folder string, entry os.DirEntry) error) error {
 	folders, err := os.ReadDir(s.config.Folder)
 	if err != nil {
-		return nil, fmt.Errorf("listing imports: %w", err)
+		return fmt.Errorf("listing imports: %w", err)
 	}
-	var all []*Import
 	for _, f := range folders {
 		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
 			continue
 		}
-		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()), kind)
-		if err != nil {
-			return nil, err
+		if err := do(filepath.Join(s.config.Folder, f.Name()), f); err != nil {
+			return err
 		}
-		all = append(all, some...)
 	}
-	Sort(all)
-	return all, nil
+	return nil
 }
 
 // Delete cancels an import that has not ended, and forgets one that has.
