@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -34,6 +35,9 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	if !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(bytes.Clone(data), '\n')
 	}
+	j.counting.Lock()
+	defer j.counting.Unlock()
+	_, missing := os.Lstat(path)
 	about := fmt.Sprintf("%s\nproject %d, %d events, arrived %s\n", reason, e.Project, e.Events, e.Arrived.UTC().Format("2006-01-02T15:04:05.000Z"))
 	if err := wholefile.Write(path+reasonSuffix, strings.NewReader(about)); err != nil {
 		return "", fmt.Errorf("setting an entry aside: %w", err)
@@ -41,7 +45,15 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	if err := wholefile.Write(path, bytes.NewReader(data)); err != nil {
 		return "", fmt.Errorf("setting an entry aside: %w", err)
 	}
-	return path, j.countAside()
+	if time.Since(j.listed) > recountAfter {
+		return path, j.listAside()
+	}
+	if missing != nil {
+		j.mu.Lock()
+		j.aside++
+		j.mu.Unlock()
+	}
+	return path, nil
 }
 
 // reportDamage logs that a part of a segment is damaged, and copies it to the aside folder.
@@ -54,8 +66,18 @@ func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 	return errors.Join(err, j.countAside())
 }
 
+// recountAfter is how old a list of the files set aside may be when one is added to their count: to list thousands of them each time would take long.
+const recountAfter = time.Minute
+
 // countAside updates the count for Stats. Someone may have removed files.
 func (j *Journal) countAside() error {
+	j.counting.Lock()
+	defer j.counting.Unlock()
+	return j.listAside()
+}
+
+// listAside is countAside for callers that hold counting.
+func (j *Journal) listAside() error {
 	files, err := os.ReadDir(j.AsideDir())
 	if err != nil {
 		return err
@@ -66,6 +88,7 @@ func (j *Journal) countAside() error {
 			n++
 		}
 	}
+	j.listed = time.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.aside = n

@@ -82,10 +82,12 @@ type Journal struct {
 	stopped     chan struct{} // closed when the committer has returned
 
 	// Taken in this order.
-	reading sync.Mutex // held by what reads or forgets; guards the fields up to place, and mark and damaged of segments
-	writing sync.Mutex // held while segments are written; guards active and buf
-	mu      sync.Mutex // guards the rest; never held during I/O
+	reading  sync.Mutex // held by what reads or forgets; guards the fields up to place, and mark and damaged of segments
+	writing  sync.Mutex // held while segments are written; guards active and buf
+	counting sync.Mutex // held while files are set aside or counted; guards listed
+	mu       sync.Mutex // guards the rest; never held during I/O
 
+	listed   time.Time // when the folder of what was set aside was last listed
 	cursor   cursor
 	progress Progress // beyond forgotten; zero while no project is behind
 	counted  Progress // the one whose entries no longer count as waiting

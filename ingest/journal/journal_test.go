@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -318,6 +319,42 @@ func TestSetAside(t *testing.T) {
 	if n := open(t, dir, journal.Options{}).Stats().Aside; n != 1 {
 		t.Errorf("%d aside after Open, want 1", n)
 	}
+}
+
+// TestSetAsideMany: to set an entry aside takes no longer the more are aside, and files that someone has removed are noticed after a minute.
+func TestSetAsideMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, t.TempDir(), journal.Options{})
+		setAside := func(id uint64) {
+			t.Helper()
+			e := entry(`{"event":"a"}`)
+			e.ID = id
+			if _, err := j.SetAside(t.Context(), e, "no such column"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 1000 {
+			if err := os.WriteFile(filepath.Join(j.AsideDir(), fmt.Sprintf("project-1-entry-%d.ndjson", n)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		setAside(1)
+		if allocs := testing.AllocsPerRun(10, func() { setAside(1) }); allocs > 500 {
+			t.Errorf("it makes %v allocations with 1000 files there", allocs)
+		}
+		setAside(2)
+		if n := j.Stats().Aside; n != 2 {
+			t.Errorf("%d aside, want the 2 that it has set aside since it listed them", n)
+		}
+		time.Sleep(61 * time.Second)
+		setAside(3)
+		if n := j.Stats().Aside; n != 1003 {
+			t.Errorf("%d aside, want 1003", n)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestReadEnds(t *testing.T) {
