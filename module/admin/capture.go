@@ -43,7 +43,7 @@ func (s *Server) captureStatus(_ http.ResponseWriter, _ *http.Request) (any, err
 	waiting, delivered := s.Captured.Stats(), s.Captured.Status()
 	status := adminapi.CaptureStatus{
 		Waiting: waiting.Events, Bytes: waiting.Bytes, MaxBytes: waiting.MaxBytes, Lag: delivered.Lag.Seconds(), Failing: delivered.Failing,
-		Accepted: s.Counters.Events.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
+		Accepted: s.Counters.Events.Load(), Ignored: s.Counters.Ignored.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
 	}
 	s.Counters.Refused(func(reason string, requests int64) {
 		if requests > 0 {

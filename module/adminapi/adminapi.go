@@ -84,6 +84,7 @@ type CaptureStatus struct {
 	Failing  string  `json:"failing,omitempty"` // why events can't be delivered now
 
 	Accepted  int64            `json:"accepted_events"`
+	Ignored   int64            `json:"ignored_events"`   // accepted, but of kinds that are not stored
 	Refused   map[string]int64 `json:"refused_requests"` // by code of the answer
 	Delivered int64            `json:"delivered_events"`
 	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not accept

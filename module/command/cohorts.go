@@ -32,7 +32,7 @@ func cohortCommand() *cobra.Command {
 	rename.Flags().String("name", "", "the cohort's new name")
 	mustRequire(rename, "name")
 
-	remove := leaf("delete --project <id> <number>", "Deletes a cohort that nothing uses; its ID is not used again", cobra.ExactArgs(1),
+	remove := leaf("delete --project <id> <number>", "Deletes a cohort that nothing uses; its number is not reused unless create --id names it", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodDelete, "/analytics/cohorts/"+url.PathEscape(args[0])+"?"+ofProject(cmd), nil)
 		})

@@ -185,12 +185,13 @@ func TestCaptureCounts(t *testing.T) {
 		Lag       float64          `json:"lag_seconds"`
 		Failing   string           `json:"failing"`
 		Accepted  int64            `json:"accepted_events"`
+		Ignored   int64            `json:"ignored_events"`
 		Refused   map[string]int64 `json:"refused_requests"`
 		Delivered int64            `json:"delivered_events"`
 		SetAside  int64            `json:"set_aside_events"`
 		Aside     string           `json:"aside"`
 	}
-	want := status{MaxBytes: 4 << 30, Accepted: 6, Delivered: 6, Refused: map[string]int64{"invalid_api_key": 1, "parse_error": 2}}
+	want := status{MaxBytes: 4 << 30, Accepted: 6, Ignored: 3, Delivered: 6, Refused: map[string]int64{"invalid_api_key": 1, "parse_error": 2}}
 	harness.Eventually(t, time.Minute, func() error { // events are in ClickHouse a moment before the log forgets them
 		var got status
 		s.MustCommand(t, &got, nil, "capture", "status")
