@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
 )
 
 // BenchmarkStore measures what a write costs the writer, and what it costs each node that reads it. The server waits for the disk.
@@ -67,6 +68,18 @@ func BenchmarkStore(b *testing.B) {
 			}
 		}
 	})
+	other := open(b, dsn)
+	for name, takers := range map[string][]*postgres.Store{"take a lock again": {s}, "take a lock in turns": {s, other}} {
+		b.Run(name, func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				_, release, err := takers[n%len(takers)].Lock(b.Context(), "people-1", fmt.Sprint("holder-", n%len(takers)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				release()
+			}
+		})
+	}
 	b.Run("take from an allowance", func(b *testing.B) {
 		rate := registry.Rate{Queries: 1_000_000, Per: 1_000_000_000}
 		for b.Loop() {

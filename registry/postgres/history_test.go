@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"os"
@@ -299,4 +300,61 @@ func TestUpgrade(t *testing.T) {
 	if got := r.Snapshot(); got.Revision != 9 || len(got.Keys(1)) != 2 {
 		t.Errorf("at revision %d there are %d keys", got.Revision, len(got.Keys(1)))
 	}
+}
+
+// TestLockWritesNothing: whoever takes a lock again that nobody else has had meanwhile writes nothing, unless something may still be kept under its name.
+func TestLockWritesNothing(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	a, b, conn := open(t, dsn), open(t, dsn), connect(t, dsn)
+	lock := func(s *postgres.Store, holder string, want bool) (release func()) {
+		t.Helper()
+		others, release, err := s.Lock(t.Context(), "people-1", holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others != want {
+			t.Errorf("%s gets the lock, others %t, want %t", holder, others, want)
+		}
+		return release
+	}
+	// Whoever writes or locks a row leaves the id of a transaction in it.
+	ids := func() (all string) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), `SELECT xmin::text || ' ' || xmax::text || ' ' || ctid::text FROM analytics_locks WHERE name = 'people-1'`).Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	lock(a, "a", true)()
+	before := ids()
+	for range 100 {
+		lock(a, "a", false)()
+	}
+	if after := ids(); after != before {
+		t.Errorf("the row of the lock was written or locked: %s, before %s", after, before)
+	}
+	lock(b, "b", true)()
+	lock(a, "a", true)()
+	lock(a, "c", true)()
+	lock(a, "c", false)()
+
+	release := lock(a, "c", false)
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE analytics_kept`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := a.Keep(ctx, "people-1", []byte("late")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("something is kept in a table that is locked: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	lock(a, "c", true)()
+	lock(a, "c", false)()
 }

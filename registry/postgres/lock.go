@@ -30,8 +30,9 @@ type locks struct {
 	used   map[string]int64 // the numbers of the locks that this session has had
 	closed bool
 
-	holding sync.Mutex // guards held; never held while waiting for the server
+	holding sync.Mutex // guards these; never held while waiting for the server
 	held    map[string]int64
+	doubted map[string]bool // the names under which a statement may still keep something: see Keep
 }
 
 // A lock that another node has is tried again after lockRetry, and then after twice as long each time, up to lockRetryMost.
@@ -140,7 +141,11 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 		l.unlock(limited, name)
 		return nil, false, context.Cause(outer)
 	}
-	turn, others, err := l.note(limited, name, holder)
+	last := l.used[name]
+	if l.isDoubted(name) {
+		last = 0
+	}
+	turn, others, err := l.note(limited, name, holder, last)
 	if err != nil {
 		l.unlock(limited, name)
 		return nil, false, err
@@ -163,6 +168,21 @@ func (l *locks) hold(name string, turn int64) {
 	l.holding.Lock()
 	defer l.holding.Unlock()
 	l.held[name] = turn
+	delete(l.doubted, name)
+}
+
+// doubt notes that a statement may still keep something under a name, although nobody waits for it any more. The next holder of the lock changes its number, so
+// that the statement does nothing or is waited for.
+func (l *locks) doubt(name string) {
+	l.holding.Lock()
+	defer l.holding.Unlock()
+	l.doubted[name] = true
+}
+
+func (l *locks) isDoubted(name string) bool {
+	l.holding.Lock()
+	defer l.holding.Unlock()
+	return l.doubted[name]
 }
 
 // turnOf returns the number of a lock if this store has it.
@@ -203,15 +223,18 @@ func (l *locks) reconnect(ctx context.Context) (err error) {
 	return err
 }
 
-// note records who has a lock now. Numbers are not below the time in microseconds, so that none comes again where the database was set back.
-func (l *locks) note(ctx context.Context, name, holder string) (turn int64, others bool, err error) {
-	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = greatest(known.turn + 1, excluded.turn)
-		WHERE known.holder <> excluded.holder OR known.turn <> $3 RETURNING turn`, name, holder, l.used[name]).Scan(&turn)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = l.conn.QueryRow(ctx, `SELECT turn FROM analytics_locks WHERE name = $1`, name).Scan(&turn)
-		return turn, false, err
+// note records who has a lock now; last is its number when this session last had it, 0 for never. It writes nothing if nobody else has had it since. Numbers are
+// not below the time in microseconds, so that none comes again where the database was set back.
+func (l *locks) note(ctx context.Context, name, holder string, last int64) (turn int64, others bool, err error) {
+	if last != 0 { // an INSERT that changes nothing is still a transaction that locks the row
+		var same bool
+		err = l.conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM analytics_locks WHERE name = $1 AND holder = $2 AND turn = $3)`, name, holder, last).Scan(&same)
+		if err != nil || same {
+			return last, false, err
+		}
 	}
+	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = greatest(known.turn + 1, excluded.turn) RETURNING turn`, name, holder).Scan(&turn)
 	return turn, true, err
 }
 
@@ -297,6 +320,9 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	err = conn.QueryRow(limited, query, args...).Scan(&done)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, errLockLost)
+	}
+	if err != nil && held {
+		s.locks.doubt(name)
 	}
 	return s.uncertainError(ctx, doing, err)
 }

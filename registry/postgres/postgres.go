@@ -96,7 +96,7 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
-	s.locks = &locks{store: s, turns: make(map[string]chan struct{}), used: make(map[string]int64), held: make(map[string]int64)}
+	s.locks = &locks{store: s, turns: make(map[string]chan struct{}), used: make(map[string]int64), held: make(map[string]int64), doubted: make(map[string]bool)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
 		s.stop()
