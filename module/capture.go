@@ -60,7 +60,7 @@ func (a *App) newCapture(rt *runtime) *capture.Capture {
 		MaxBody: int64(a.Capture.MaxBatchSize), Limits: wire.Limits{Event: int(a.Capture.MaxEventSize)},
 	}
 	if a.Capture.Rate.Queries > 0 {
-		out.Limit = func(token string, events int, now time.Time) time.Duration {
+		out.Limit = func(token string, events int, now time.Time) (func(), time.Duration) {
 			return c.limit(a.Capture.Rate, token, events, now)
 		}
 	}
@@ -81,16 +81,22 @@ type limiter struct {
 	*rate.Limiter
 
 	rate Rate
-	mu   sync.Mutex // held while a request takes all of its events
+
+	mu     sync.Mutex // held while a request takes all of its events
+	latest time.Time  // of all requests
 }
 
-// limit counts events against the rate of a token. It returns after how long to try again; 0 if they may come in. A request with more events than the rate
-// has per period is accepted if a whole period is unused, since it could never be accepted otherwise. The rest counts against the following periods.
-func (c *capturing) limit(most Rate, token string, events int, now time.Time) time.Duration {
+// limit counts events against the rate of a token. It returns after how long to try again; 0 if they may come in, and then giveBack, for events that were not
+// kept. A request with more events than the rate has per period is accepted if a whole period is unused, since it could never be accepted otherwise. The rest
+// counts against the following periods.
+func (c *capturing) limit(most Rate, token string, events int, now time.Time) (giveBack func(), wait time.Duration) {
 	for {
 		found, known := c.limiters.Load(token)
 		if l, _ := found.(*limiter); known && l.rate == most {
-			return l.take(events, now)
+			if wait = l.take(events, now); wait > 0 {
+				return nil, wait
+			}
+			return func() { l.giveBack(events) }, 0
 		}
 		fresh := &limiter{rate: most, Limiter: rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), most.Queries)}
 		if known {
@@ -101,10 +107,15 @@ func (c *capturing) limit(most Rate, token string, events int, now time.Time) ti
 	}
 }
 
-// take takes events, possibly more than a period has.
+// take takes events, possibly more than a period has. now is when their request began, which may be before that of a request that has taken some: the
+// limiter would give out the time in between again.
 func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now.Before(l.latest) {
+		now = l.latest
+	}
+	l.latest = now
 	period := l.Burst()
 	taken := l.ReserveN(now, min(events, period))
 	if wait := taken.DelayFrom(now); wait > 0 {
@@ -115,6 +126,13 @@ func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 		l.ReserveN(now, min(left, period))
 	}
 	return 0
+}
+
+// giveBack gives back what take has taken. Reserving fewer than no events does that: canceling a reservation has no effect once its time has come.
+func (l *limiter) giveBack(events int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ReserveN(l.latest, -events)
 }
 
 // eraseProjects waits until the events captured so far for a shard are off the disk, and removes set-aside events of deleted projects.

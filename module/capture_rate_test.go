@@ -27,25 +27,44 @@ func TestCaptureRate(t *testing.T) {
 		{2 * time.Second, 1, 700 * time.Millisecond},
 		{2700 * time.Millisecond, 1, 0},
 		{2700 * time.Millisecond, 10, time.Second},
+		{time.Second, 1, 100 * time.Millisecond}, // a slow request that began before those that were taken already
+		{2700 * time.Millisecond, 1, 100 * time.Millisecond},
 	}
 	var c capturing
+	wait := func(most Rate, token string, events int, at time.Duration) time.Duration {
+		_, wait := c.limit(most, token, events, began.Add(at))
+		return wait.Round(time.Millisecond)
+	}
 	for n, step := range steps {
-		if got := c.limit(most, "a", step.events, began.Add(step.at)).Round(time.Millisecond); got != step.want {
+		if got := wait(most, "a", step.events, step.at); got != step.want {
 			t.Errorf("step %d, %d events after %s: wait %s, want %s", n, step.events, step.at, got, step.want)
 		}
 	}
-	if got := c.limit(most, "b", 10, began); got != 0 {
+	if got := wait(most, "b", 10, 0); got != 0 {
 		t.Errorf("another token waits %s", got)
 	}
-	if got := c.limit(Rate{Queries: 20, Per: most.Per}, "b", 20, began); got != 0 {
+	if got := wait(Rate{Queries: 20, Per: most.Per}, "b", 20, 0); got != 0 {
 		t.Errorf("with another rate it waits %s", got)
+	}
+	for range 20 { // each time, the events are not kept
+		giveBack, refused := c.limit(most, "c", 25, began)
+		if refused != 0 {
+			t.Fatalf("after those before were given back: wait %s", refused)
+		}
+		giveBack()
+	}
+	if got := wait(most, "c", 11, 0); got != 0 {
+		t.Errorf("after all were given back: wait %s", got)
+	}
+	if got := wait(most, "c", 1, 0); got != 200*time.Millisecond {
+		t.Errorf("11 of 10 events are taken: wait %s, want 0.2s", got)
 	}
 
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if c.limit(most, "new", 1, began) == 0 {
+			if wait(most, "new", 1, 0) == 0 {
 				taken.Add(1)
 			}
 		})

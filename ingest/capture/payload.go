@@ -34,7 +34,7 @@ func (d *decoder) payload() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if !inQuery && isFormType(d.ContentType) {
+	if !inQuery && isFormType(d.ContentType, raw) {
 		data, compression, err := d.form(raw)
 		if err != nil {
 			return nil, err
@@ -120,13 +120,19 @@ func (d *decoder) unwrap(text []byte, fromURL bool, said compression) ([]byte, e
 	return decoded[:n], nil
 }
 
-// isFormType reports whether a content type is that of a form.
-func isFormType(header string) bool {
+// isFormType reports whether a payload is a form, by its type. PostHog knows only the type without parameters. With a charset, which older clients send JSON
+// with, the payload also has to look like a form.
+func isFormType(header string, raw []byte) bool {
 	if header == "" || !strings.Contains(strings.ToLower(header), "urlencoded") {
 		return false
 	}
-	typ, _, err := mime.ParseMediaType(header)
-	return err == nil && typ == "application/x-www-form-urlencoded"
+	typ, params, err := mime.ParseMediaType(header)
+	return err == nil && typ == "application/x-www-form-urlencoded" && (len(params) == 0 || beginsWithName(raw))
+}
+
+// beginsWithName reports whether a payload begins with a letter or an underscore, as the fields of a form do, and neither JSON nor gzip.
+func beginsWithName(raw []byte) bool {
+	return len(raw) > 0 && (raw[0] == '_' || 'a' <= raw[0]|0x20 && raw[0]|0x20 <= 'z')
 }
 
 // isForm reports whether a payload looks like a form that holds another payload.

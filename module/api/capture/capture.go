@@ -23,8 +23,9 @@ type Capture struct {
 	Project func(ctx context.Context, token string) (id int64, ok bool, err error)
 	// Append stores the events of a request. When it returns nil, they are on disk. It returns ErrFull if there is no room for them.
 	Append func(ctx context.Context, e Entry) error
-	// Limit charges events to the quota of a token. It returns 0, or how long to wait before the next attempt. Nil means no limit.
-	Limit func(token string, events int, now time.Time) (wait time.Duration)
+	// Limit charges events to the quota of a token. It returns how long to wait before the next attempt, or 0 and what gives the quota back if the events
+	// are not kept. Nil means no limit.
+	Limit func(token string, events int, now time.Time) (giveBack func(), wait time.Duration)
 	// ClientIP returns the client's address without the port; empty if unknown. Nil uses the address of the connection.
 	ClientIP func(*http.Request) string
 	Logger   *zap.Logger
@@ -238,25 +239,37 @@ const (
 	unavailableRetry = 5 * time.Second
 )
 
-// keep appends events to the log. It appends nothing if the request has no events to store.
+// keep appends events to the log, within the quota of their token. A client sends events that were not kept again, so these do not count.
 func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
+	giveBack := func() {}
 	if c.Limit != nil {
-		if wait := c.Limit(batch.Token, batch.Events+batch.Ignored, now); wait > 0 {
+		var wait time.Duration
+		if giveBack, wait = c.Limit(batch.Token, batch.Events+batch.Ignored, now); wait > 0 {
 			return api.Throttled("This token sends more events than its limit allows.", wait)
 		}
 	}
-	if batch.Events > 0 {
-		err := c.Append(ctx, Entry{Project: project, Arrived: now, Events: batch.Events, Data: batch.Lines})
-		switch {
-		case errors.Is(err, ErrFull):
-			return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", bufferFullRetry, err)
-		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", unavailableRetry, err)
-		}
+	err := c.append(ctx, project, now, batch)
+	if err != nil {
+		giveBack()
 	}
-	return nil
+	return err
+}
+
+// append appends events to the log. It appends nothing if the request has no events to store.
+func (c *Capture) append(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
+	if batch.Events == 0 {
+		return nil
+	}
+	err := c.Append(ctx, Entry{Project: project, Arrived: now, Events: batch.Events, Data: batch.Lines})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrFull):
+		return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", bufferFullRetry, err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", unavailableRetry, err)
 }
 
 // take stores the events of a request with a known token, and counts them.

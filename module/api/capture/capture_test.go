@@ -428,13 +428,19 @@ func TestTokenBeforeEvents(t *testing.T) {
 func TestRate(t *testing.T) {
 	s := newSite(t)
 	asked := 0
-	s.Limit = func(given string, events int, _ time.Time) time.Duration {
+	var wait time.Duration
+	s.Limit = func(given string, events int, _ time.Time) (func(), time.Duration) {
 		if given != token {
 			t.Errorf("asked for %q", given)
 		}
 		asked += events
-		return 1500 * time.Millisecond
+		return func() { asked -= events }, wait
 	}
+	s.err = capture.ErrFull
+	if w := s.send(t, http.MethodPost, "/e/", event("e")); w.Code != http.StatusServiceUnavailable || asked != 0 {
+		t.Errorf("an event that is not kept: %d, and counts as %d", w.Code, asked)
+	}
+	s.err, wait = nil, 1500*time.Millisecond
 	w := s.send(t, http.MethodPost, "/e/", "["+event("e")+","+event("$snapshot")+"]")
 	if got := body(t, w); w.Code != http.StatusTooManyRequests || got["code"] != "throttled" || got["type"] != "throttled_error" || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("%d %v %v", w.Code, got, w.Header())
