@@ -109,7 +109,7 @@ func (l *Log) Stats() (written, dropped int64) {
 	if l == nil {
 		return 0, 0
 	}
-	return l.written.Load(), l.dropped.Load()
+	return l.written.Load(), l.dropped.Load() + l.Runs.Dropped()
 }
 
 func (l *Log) work() {

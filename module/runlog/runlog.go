@@ -3,7 +3,9 @@
 package runlog
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,12 +16,18 @@ import (
 )
 
 const (
-	// runsKept is how many runs of an endpoint are kept.
+	// runsKept is how many runs of an endpoint are kept, and chunk for how many there is memory at a time.
 	runsKept = 256
-	// endpointsKept is how many endpoints are kept; beyond that, the one whose last run is oldest is forgotten.
+	chunk    = 32
+	// endpointsKept is how many endpoints are kept at least. Those beyond it whose last runs are oldest are forgotten, endpointsOver at a time: finding
+	// them takes a look at all.
 	endpointsKept = 2048
-	// pendingKept is how many logs, forgotten in favor of others, are kept until their runs and counts are taken.
-	pendingKept = 512
+	endpointsOver = 128
+	// leavingKept is how many logs, forgotten in favor of others, are kept as they are: a run that found its log before that may still be added.
+	leavingKept = 512
+	// runsWaiting and countsWaiting are how many runs and counts of forgotten logs wait to be taken. What exceeds them is dropped and counted.
+	runsWaiting   = 16_384
+	countsWaiting = 32_768
 )
 
 // Logs are the recent runs of each endpoint: at most 256 for each of the 2,048 endpoints that were run last. The input and output of runs are not
@@ -28,8 +36,10 @@ type Logs struct {
 	byEndpoint sync.Map // endpoint id → *Log
 	mu         sync.Mutex
 	count      int
-	untaken    []*Log // forgotten in favor of others before Take saw them
-	unswept    []*Log // the same for Collect
+	leaving    []*Log            // forgotten in favor of others, oldest first
+	runs       []Taken           // of logs that have left, which Take has not seen
+	counts     map[Counted]int64 // of logs that have left, which Collect has not seen
+	dropped    atomic.Int64
 	tallied    atomic.Int64
 	since      atomic.Int64 // for endpoints without a log: from when on all runs are known, in Unix microseconds
 }
@@ -70,52 +80,69 @@ func (l *Logs) Of(project int64, endpoint string) *Log {
 	defer l.mu.Unlock()
 	found, loaded := l.byEndpoint.LoadOrStore(endpoint, &Log{Project: project, Endpoint: endpoint, Origin: uuid.New(), of: l, since: l.since.Load()})
 	if !loaded {
-		l.count++
-		l.shrink(endpoint)
+		if l.count++; l.count > endpointsKept+endpointsOver {
+			l.shrink()
+		}
 	}
 	log, _ := found.(*Log)
 	return log
 }
 
-// shrink forgets the endpoint whose last run is oldest if there are too many, but never the given one. The caller holds mu.
-func (l *Logs) shrink(but string) {
-	if l.count <= endpointsKept {
-		return
+// shrink forgets the endpoints beyond endpointsKept whose last runs are oldest. The caller holds mu.
+func (l *Logs) shrink() {
+	type run struct {
+		endpoint string
+		at       int64
 	}
-	var oldest any
-	last := int64(0)
-	l.byEndpoint.Range(func(id, value any) bool {
-		log, _ := value.(*Log)
-		if at := log.last.Load(); id != but && (oldest == nil || at < last) {
-			oldest, last = id, at
+	var last []run
+	l.each(func(log *Log) {
+		if at := log.last.Load(); at > 0 { // otherwise its first run is about to be added
+			last = append(last, run{log.Endpoint, at})
 		}
-		return true
 	})
-	if log := l.drop(oldest); log != nil {
-		l.untaken, l.unswept = pend(l.untaken, log), pend(l.unswept, log)
+	slices.SortFunc(last, func(a, b run) int { return cmp.Compare(a.at, b.at) })
+	for _, oldest := range last[:min(len(last), l.count-endpointsKept)] {
+		if log := l.drop(oldest.endpoint); log != nil {
+			l.leave(log)
+		}
+		l.since.Store(max(oldest.at, l.since.Load())) // its runs until then are no longer known
 	}
-	l.since.Store(max(last, l.since.Load())) // its runs until then are no longer known
 }
 
-// pend adds a log to a list of pending ones, unless there are too many.
-func pend(logs []*Log, log *Log) []*Log {
-	if len(logs) >= pendingKept {
-		return logs
+// leave keeps a log that was forgotten until its runs and counts are taken. The caller holds mu.
+func (l *Logs) leave(log *Log) {
+	if l.leaving = append(l.leaving, log); len(l.leaving) > leavingKept {
+		l.reduce(l.leaving[0])
+		l.leaving = slices.Delete(l.leaving, 0, 1)
 	}
-	return append(logs, log)
 }
 
-// pending empties a list and returns its logs.
-func (l *Logs) pending(list *[]*Log) []*Log {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	logs := *list
-	*list = nil
-	return logs
+// reduce keeps of a log only the runs and counts that were not taken. The caller holds mu.
+func (l *Logs) reduce(log *Log) {
+	log.take(runsKept, func(r Taken) {
+		if len(l.runs) < runsWaiting {
+			l.runs = append(l.runs, r)
+		} else {
+			l.dropped.Add(1)
+		}
+	})
+	log.collect(func(what Counted, calls int64) {
+		if _, known := l.counts[what]; known || len(l.counts) < countsWaiting {
+			if l.counts == nil {
+				l.counts = map[Counted]int64{}
+			}
+			l.counts[what] += calls
+		} else {
+			l.dropped.Add(1)
+		}
+	})
 }
+
+// Dropped returns how many runs and counts were never taken, because too many were waiting.
+func (l *Logs) Dropped() int64 { return l.dropped.Load() }
 
 // drop removes a log and returns it; nil for none. The caller holds mu.
-func (l *Logs) drop(endpoint any) *Log {
+func (l *Logs) drop(endpoint string) *Log {
 	found, ok := l.byEndpoint.LoadAndDelete(endpoint)
 	if !ok {
 		return nil
@@ -135,7 +162,7 @@ func (l *Logs) Forget(endpoint string) {
 }
 
 // Log holds the last runs of one endpoint in a ring, and the counts for the last day. Adding a run takes no lock and allocates nothing, except for
-// the first run in five minutes: there may be a hundred thousand cached runs per second.
+// the first run in five minutes and the first runs of all: there may be a hundred thousand cached runs per second.
 type Log struct {
 	Project  int64
 	Endpoint string    // id
@@ -144,7 +171,7 @@ type Log struct {
 	next  atomic.Uint64
 	last  atomic.Int64 // when the newest run was, in Unix microseconds
 	gone  atomic.Bool
-	slots [runsKept]runSlot
+	slots [runsKept / chunk]atomic.Pointer[[chunk]runSlot] // nil before the first run in each
 
 	since    int64 // from when on all runs are counted, in Unix microseconds
 	mu       sync.Mutex
@@ -154,8 +181,10 @@ type Log struct {
 	of      *Logs    // nil for a Log outside Logs
 	tallies sync.Map // Who → *Tally
 	tallied atomic.Int64
-	taken   uint64 // the newest run that Take returned; only used by Take
+	taking  sync.Mutex
+	taken   uint64 // the newest run that was taken; guarded by taking
 	swept   int64  // the newest run when tallies were last collected, in Unix microseconds; only used by Collect
+	left    bool   // whether Collect has seen it since it was forgotten; guarded by the Logs' mu
 }
 
 // runSlot holds one run in atomic words. turn tells which run the words belong to; it is odd while they change.
@@ -207,7 +236,7 @@ func (t *Tally) Add(r Run) {
 	n := l.next.Add(1)
 	at := r.At.UnixMicro()
 	l.last.Store(at)
-	slot := &l.slots[n%runsKept]
+	slot := l.slot(n)
 	if turn := slot.turn.Load(); turn%2 == 1 || turn > 2*n || !slot.turn.CompareAndSwap(turn, 2*n+1) {
 		return
 	}
@@ -222,6 +251,17 @@ func (t *Tally) Add(r Run) {
 	slot.turn.Store(2*n + 2)
 }
 
+// slot returns the slot of a run.
+func (l *Log) slot(n uint64) *runSlot {
+	at := &l.slots[n%runsKept/chunk]
+	slots := at.Load()
+	if slots == nil {
+		at.CompareAndSwap(nil, new([chunk]runSlot))
+		slots = at.Load()
+	}
+	return &slots[n%chunk]
+}
+
 // All returns the recorded runs, newest first; none for a nil log. It omits a run that is just being written.
 func (l *Log) All() []Run {
 	if l == nil {
@@ -234,7 +274,7 @@ func (l *Log) All() []Run {
 func (l *Log) read(newest, most uint64) []Run {
 	runs := make([]Run, 0, min(newest, most))
 	for n := newest; n > 0 && newest-n < most; n-- {
-		slot := &l.slots[n%runsKept]
+		slot := l.slot(n)
 		if slot.turn.Load() != 2*n+2 {
 			continue
 		}

@@ -82,7 +82,8 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 
 func TestLogsForgetTheOldest(t *testing.T) {
 	logs := New(began)
-	for i := range endpointsKept + 2 {
+	const many = endpointsKept + endpointsOver + 1
+	for i := range many {
 		logs.Of(1, fmt.Sprint(i)).Add(Run{At: began.Add(time.Duration(i) * time.Second)})
 		if i == 0 {
 			logs.Of(1, "0").Add(Run{At: began.Add(time.Hour * 24)}) // run again later
@@ -91,7 +92,8 @@ func TestLogsForgetTheOldest(t *testing.T) {
 	if logs.count != endpointsKept {
 		t.Errorf("%d endpoints are kept, want %d", logs.count, endpointsKept)
 	}
-	for id, want := range map[string]int{"0": 2, "1": 0, "2": 0, "3": 1, fmt.Sprint(endpointsKept + 1): 1} {
+	oldest := many - endpointsKept + 1 // of those that are kept, without endpoint 0
+	for id, want := range map[string]int{"0": 2, "1": 0, fmt.Sprint(oldest - 1): 0, fmt.Sprint(oldest): 1, fmt.Sprint(many - 1): 1} {
 		found, _ := logs.byEndpoint.Load(id)
 		got := 0
 		if log, ok := found.(*Log); ok {
@@ -101,9 +103,26 @@ func TestLogsForgetTheOldest(t *testing.T) {
 			t.Errorf("endpoint %s has %d runs, want %d", id, got, want)
 		}
 	}
-	logs.Forget("3")
-	logs.Forget("3")
+	logs.Forget(fmt.Sprint(oldest))
+	logs.Forget(fmt.Sprint(oldest))
 	if logs.count != endpointsKept-1 {
 		t.Errorf("%d endpoints are kept after one was forgotten, want %d", logs.count, endpointsKept-1)
+	}
+}
+
+// BenchmarkOf runs endpoints in turn, more and fewer than are kept.
+func BenchmarkOf(b *testing.B) {
+	for _, endpoints := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(endpoints), func(b *testing.B) {
+			logs := New(began)
+			ids := make([]string, endpoints)
+			for i := range ids {
+				ids[i] = fmt.Sprint("e", i)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				logs.Of(1, ids[i%endpoints]).Tally(Who{3, "key", ""}).Add(Run{At: began.Add(time.Duration(i) * time.Microsecond), Version: 3, Status: 200})
+			}
+		})
 	}
 }

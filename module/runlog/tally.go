@@ -110,9 +110,31 @@ func (l *Logs) Collect(now time.Time, add func(what Counted, calls int64)) {
 		log.collect(add)
 		log.retire(now)
 	})
-	for _, log := range l.pending(&l.unswept) {
+	leaving, counts := l.left()
+	for _, log := range leaving {
 		log.collect(add)
 	}
+	for what, calls := range counts {
+		add(what, calls)
+	}
+}
+
+// left returns the logs that were forgotten in favor of others, and the counts of those that it does not return again. A log is returned twice, since a run
+// may be added to it that found it before.
+func (l *Logs) left() (leaving []*Log, counts map[Counted]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	leaving = slices.Clone(l.leaving)
+	l.leaving = slices.DeleteFunc(l.leaving, func(log *Log) bool {
+		if log.left {
+			l.reduce(log)
+		}
+		old := log.left
+		log.left = true
+		return old
+	})
+	counts, l.counts = l.counts, nil
+	return leaving, counts
 }
 
 // collect takes the counts of a log's tallies.
@@ -173,13 +195,22 @@ type Taken struct {
 
 // Take returns the runs added since its last call, oldest first: of each log the newest, at most ofEach. One caller at a time.
 func (l *Logs) Take(ofEach int, add func(Taken)) {
-	l.each(func(log *Log) { log.take(ofEach, add) })
-	for _, log := range l.pending(&l.untaken) {
+	l.mu.Lock()
+	left, leaving := l.runs, slices.Clone(l.leaving)
+	l.runs = nil
+	l.mu.Unlock()
+	for _, r := range left {
+		add(r)
+	}
+	for _, log := range leaving {
 		log.take(ofEach, add)
 	}
+	l.each(func(log *Log) { log.take(ofEach, add) })
 }
 
 func (l *Log) take(most int, add func(Taken)) {
+	l.taking.Lock()
+	defer l.taking.Unlock()
 	newest := l.next.Load()
 	if newest == l.taken {
 		return

@@ -155,13 +155,12 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestForgottenForOthers: the runs and counts of logs forgotten in favor of others are still taken, once, but not those of too many logs, nor those
-// of a deleted endpoint.
+// TestForgottenForOthers: the runs and counts of logs forgotten in favor of others are still taken, once, but not those of a deleted endpoint.
 func TestForgottenForOthers(t *testing.T) {
 	logs := New(began)
 	add := func(runs int) {
 		for i := range runs {
-			logs.Of(1, fmt.Sprint("e", i)).Add(Run{At: began.Add(time.Duration(i) * time.Millisecond), Status: 429})
+			logs.Of(1, fmt.Sprint("e", i)).Add(Run{At: began.Add(time.Duration(i+1) * time.Millisecond), Status: 429})
 		}
 	}
 	check := func(want int64) {
@@ -169,20 +168,77 @@ func TestForgottenForOthers(t *testing.T) {
 		var runs, counts int64
 		logs.Take(10, func(Taken) { runs++ })
 		logs.Collect(began, func(_ Counted, calls int64) { counts += calls })
-		if runs != want || counts != want {
-			t.Errorf("%d runs are taken and %d counted, want %d", runs, counts, want)
+		if runs != want || counts != want || logs.Dropped() != 0 {
+			t.Errorf("%d runs are taken and %d counted, want %d; %d are dropped", runs, counts, want, logs.Dropped())
 		}
 		if all := logs.tallied.Load(); all != int64(logs.count) {
 			t.Errorf("%d tallies are counted of %d logs", all, logs.count)
 		}
 	}
-	add(endpointsKept + 100)
-	check(endpointsKept + 100)
+	add(endpointsKept + endpointsOver + 1)
+	check(endpointsKept + endpointsOver + 1)
 	check(0)
+	for range 2 {
+		add(10_000)
+	}
+	check(20_000)
+	check(0)
+	logs.Collect(began, func(Counted, int64) {}) // what has left since Take is still there for it
 	logs = New(began)
-	add(endpointsKept + pendingKept + 100)
-	logs.Forget(fmt.Sprint("e", endpointsKept+pendingKept+50))
-	check(endpointsKept + pendingKept - 1)
+	add(5000)
+	logs.Collect(began, func(Counted, int64) {})
+	logs.Forget("e4999")
+	taken := 0
+	logs.Take(10, func(Taken) { taken++ })
+	if taken != 4999 {
+		t.Errorf("%d runs are taken after the counts were, want 4999", taken)
+	}
+}
+
+// TestForgottenForOthersIsBounded: of too many endpoints, the rest is dropped and counted.
+func TestForgottenForOthersIsBounded(t *testing.T) {
+	logs := New(began)
+	const endpoints = 50_000
+	for i := range endpoints {
+		logs.Of(1, fmt.Sprint("e", i)).Add(Run{At: began.Add(time.Duration(i+1) * time.Millisecond), Status: 429})
+	}
+	runs, counts := 0, 0
+	logs.Take(10, func(Taken) { runs++ })
+	logs.Collect(began, func(Counted, int64) { counts++ })
+	there := logs.count + leavingKept // in logs
+	if runs != runsWaiting+there || counts != countsWaiting+there {
+		t.Errorf("%d runs are taken and %d counts, want %d and %d", runs, counts, runsWaiting+there, countsWaiting+there)
+	}
+	if got, want := int(logs.Dropped()), 2*endpoints-runs-counts; got != want {
+		t.Errorf("%d are counted as dropped, want %d", got, want)
+	}
+}
+
+// TestCountsOfManyEndpoints: no run is lost if more endpoints than are kept run while counts are collected.
+func TestCountsOfManyEndpoints(t *testing.T) {
+	logs := New(began)
+	const rounds, writers, each, endpoints = 10, 4, 1000, 3000
+	sum := int64(0)
+	collect := func() { logs.Collect(began, func(_ Counted, calls int64) { sum += calls }) }
+	for round := range rounds {
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				for i := range each {
+					n := ((round*each+i)*7 + w*1000) % endpoints
+					logs.Of(1, fmt.Sprint("e", n)).Add(Run{At: began.Add(time.Duration(round*each+i+1) * time.Microsecond), Status: 429})
+				}
+			})
+		}
+		collect()
+		all.Wait()
+	}
+	for range 2 {
+		collect()
+	}
+	if sum != rounds*writers*each {
+		t.Errorf("%d runs are counted, want %d", sum, rounds*writers*each)
+	}
 }
 
 func BenchmarkAddToTally(b *testing.B) {

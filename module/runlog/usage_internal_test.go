@@ -152,13 +152,13 @@ func TestSinceWhenRunsAreCounted(t *testing.T) {
 	if log, since := logs.Find("new"); log != nil || !since.Equal(began) {
 		t.Errorf("an endpoint without runs: %v, %s", log, since)
 	}
-	for i := range endpointsKept + 1 {
+	for i := range endpointsKept + endpointsOver + 1 {
 		logs.Of(1, string(rune('a'+i))).Add(Run{At: began.Add(time.Duration(i+1) * time.Second)})
 	}
-	if _, since := logs.Find("a"); !since.Equal(began.Add(time.Second)) {
+	if _, since := logs.Find("a"); !since.Equal(began.Add((endpointsOver + 1) * time.Second)) {
 		t.Errorf("of one that was forgotten: since %s", since)
 	}
-	if _, since := logs.Find("b"); !since.Equal(began) {
+	if _, since := logs.Find(string(rune('a' + endpointsOver + 1))); !since.Equal(began) {
 		t.Errorf("of one that was not: since %s", since)
 	}
 }
