@@ -108,8 +108,14 @@ func (k *knownTables) get(id string) *knownTable {
 func (k *knownTables) put(id string, t *knownTable) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.byID == nil || len(k.byID) >= maxKnownTables {
+	if k.byID == nil {
 		k.byID = make(map[string]*knownTable)
+	}
+	for other := range k.byID {
+		if len(k.byID) < maxKnownTables {
+			break
+		}
+		delete(k.byID, other) // the order of a map is random
 	}
 	k.byID[id] = t
 }

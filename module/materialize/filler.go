@@ -57,7 +57,8 @@ type Filler struct {
 	bell    background.Bell
 
 	mu      sync.Mutex
-	filling map[name]bool // the fills begun; false for one that waits for another server
+	filling map[name]bool  // the fills begun; false for one that waits for another server
+	current map[name]state // of the tables whose query was found to be that of now
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
@@ -82,7 +83,7 @@ func New(config Config) *Filler {
 	w := background.New(config.Registry, config.Logger)
 	f := &Filler{
 		Config: config, metrics: newMetrics(), worker: w, open: w.Context(), bell: background.NewBell(), cleaning: w.PerShard(),
-		filling: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
+		filling: map[name]bool{}, current: map[name]state{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
 	w.Look(pollInterval, f.bell, f.look)
 	w.Every(min(cleanEvery, f.Keep), f.cleanShards)
@@ -99,12 +100,9 @@ func (f *Filler) Wake() { f.bell.Ring() }
 // server do not count.
 const maxBegun = 10
 
-// look begins the fills that are due. In a project, the oldest tables come first.
+// look begins the fills that are due.
 func (f *Filler) look() {
 	snap, now := f.Registry.Snapshot(), time.Now()
-	f.pauses.Keep(func(n name) bool {
-		return slices.ContainsFunc(snap.Materialized(n.project), func(m registry.Materialized) bool { return nameOf(m) == n })
-	})
 	f.mu.Lock()
 	filling := maps.Clone(f.filling)
 	f.mu.Unlock()
@@ -114,23 +112,50 @@ func (f *Filler) look() {
 			begun[n.project]++
 		}
 	}
+	var all []registry.Materialized
 	for _, p := range snap.Projects() {
-		room := max(0, maxBegun-begun[p.ID])
-		var due []registry.Materialized
-		for _, m := range snap.Materialized(p.ID) {
-			if _, known := filling[nameOf(m)]; known || room == 0 {
-				continue
+		of := snap.Materialized(p.ID)
+		all = append(all, of...)
+		if room := maxBegun - begun[p.ID]; room > 0 {
+			due := f.dueOf(snap, of, filling, now)
+			for _, m := range due[:min(len(due), room)] {
+				f.begin(nameOf(m))
 			}
-			f.rescued(nameOf(m), func() {
-				if f.due(snap, m, now) {
-					due = append(due, m)
-				}
-			})
 		}
-		slices.SortStableFunc(due, func(a, b registry.Materialized) int { return a.Table.AsOf.Compare(b.Table.AsOf) })
-		for _, m := range due[:min(len(due), room)] {
-			f.begin(nameOf(m))
+	}
+	f.forget(all)
+}
+
+// dueOf returns those of a project's versions whose table is to be filled now and is not being filled, the oldest first.
+func (f *Filler) dueOf(snap *registry.Snapshot, of []registry.Materialized, filling map[name]bool, now time.Time) (due []registry.Materialized) {
+	for _, m := range of {
+		if _, known := filling[nameOf(m)]; known {
+			continue
 		}
+		f.rescued(nameOf(m), func() {
+			if f.due(snap, m, now) {
+				due = append(due, m)
+			}
+		})
+	}
+	slices.SortStableFunc(due, func(a, b registry.Materialized) int { return a.Table.AsOf.Compare(b.Table.AsOf) })
+	return due
+}
+
+// forget forgets what is known of versions that are no longer materialized.
+func (f *Filler) forget(all []registry.Materialized) {
+	there := sync.OnceValue(func() map[name]bool {
+		names := make(map[name]bool, len(all))
+		for _, m := range all {
+			names[nameOf(m)] = true
+		}
+		return names
+	})
+	f.pauses.Keep(func(n name) bool { return there()[n] })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.current) > len(all) {
+		maps.DeleteFunc(f.current, func(n name, _ state) bool { return !there()[n] })
 	}
 }
 

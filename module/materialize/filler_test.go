@@ -65,6 +65,39 @@ func TestFill(t *testing.T) {
 	eventually.Is(t, "its tables are gone", func() bool { return len(tables(t, e)) == 0 })
 }
 
+// TestOutdated: a table is compared with what would fill it once, and again when the meaning of the project's queries has changed.
+func TestOutdated(t *testing.T) {
+	s := start(t, t.TempDir(), time.Hour)
+	load(t, s.project, "a")
+	s.create(t, "compared", "select toStartOfDay(timestamp) as day, count() from events group by day")
+	s.settled(t, "compared", 1)
+	later := time.Now().Add(2 * time.Minute)
+	outdated := func() bool {
+		snap := s.registry.Snapshot()
+		return s.Outdated(snap, snap.Materialized(s.project)[0], later)
+	}
+	if outdated() {
+		t.Error("a table that was just filled is outdated")
+	}
+	if got := testing.AllocsPerRun(10, func() { outdated() }); got > 5 {
+		t.Errorf("looking again allocates %v times", got)
+	}
+	if _, err := s.registry.UpdateProject(t.Context(), s.project, registry.ProjectChange{Timezone: new("Asia/Tokyo")}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if !outdated() {
+			t.Error("in another time zone it is not outdated")
+		}
+	}
+	if _, err := s.registry.UpdateProject(t.Context(), s.project, registry.ProjectChange{Timezone: new("UTC")}); err != nil {
+		t.Fatal(err)
+	}
+	if outdated() {
+		t.Error("in the first time zone it is outdated")
+	}
+}
+
 // TestFailure: a failure is recorded, what runs read stays, and another version is tried at once.
 func TestFailure(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)

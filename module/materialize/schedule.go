@@ -51,12 +51,35 @@ func mayRetry(t *registry.Table, now time.Time) bool {
 	return !now.Before(t.LastErrorAt.Add(min(firstWait<<min(t.Errors-1, 20), longestWait)))
 }
 
+// state is what a version's table was compared in: the meaning of the project's queries, and the fill of the table.
+type state struct {
+	serial uint64 // registry.Snapshot.QuerySerial
+	fill   int64
+}
+
 // outdated reports whether a table was filled by a different query than would fill it now: the project's time zone, the type of a property, an action or
-// the members of a cohort have changed.
+// the members of a cohort have changed. A table that is found not to be is looked at again when it, or the meaning of the project's queries, has changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
 	if now.Sub(m.Table.AsOf) < minFillInterval || f.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
 	}
+	n, is := nameOf(m), state{snap.QuerySerial(m.Project), m.Table.Fill}
+	if f.stateOf(n) == is {
+		return false
+	}
 	plan, err := f.known(snap, m, now)
-	return err == nil && plan.Mark != m.Table.Of
+	if err != nil || plan.Mark != m.Table.Of {
+		return err == nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.current[n] = is
+	return false
+}
+
+// stateOf returns the state in which a version's table was found to be current; the zero state for none.
+func (f *Filler) stateOf(n name) state {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current[n]
 }
