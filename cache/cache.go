@@ -163,36 +163,49 @@ func (c *Cache) Close() {
 // it is not kept. Refs stay valid.
 func (c *Cache) Purge(project int64) {
 	c.pieces.Lock()
-	purged(&c.pieceGenerations, project)
+	purged(&c.pieceGenerations, projects{project: {}})
 	c.store.dropPieces(project)
 	c.pieces.Unlock()
 	c.Outdate(project)
 }
 
-// purged counts a purge of a project.
-func purged(generations *atomic.Pointer[map[int64]uint64], project int64) {
-	next := make(map[int64]uint64)
-	if old := generations.Load(); old != nil {
+// projects is a set of projects.
+type projects map[int64]struct{}
+
+func (p projects) has(project int64) bool {
+	_, ok := p[project]
+	return ok
+}
+
+// purged counts a purge of projects.
+func purged(generations *atomic.Pointer[map[int64]uint64], of projects) {
+	changeAll(generations, of, func(_ int64, n uint64) uint64 { return n + 1 })
+}
+
+// changeAll replaces a map, which others read, by one with other values for some projects.
+func changeAll[V any](shared *atomic.Pointer[map[int64]V], of projects, change func(project int64, old V) V) {
+	next := make(map[int64]V)
+	if old := shared.Load(); old != nil {
 		maps.Copy(next, *old)
 	}
-	next[project]++
-	generations.Store(&next)
+	for project := range of {
+		next[project] = change(project, next[project])
+	}
+	shared.Store(&next)
 }
 
 // Outdate removes all results of a project like Purge, because its data changed. Its pieces stay: the versions of the data tell which of them are
 // still valid.
-func (c *Cache) Outdate(project int64) {
+func (c *Cache) Outdate(project int64) { c.outdate(projects{project: {}}) }
+
+func (c *Cache) outdate(of projects) {
 	c.mu.Lock()
-	purged(&c.generations, project)
-	times := make(map[int64]time.Time)
-	if old := c.outdated.Load(); old != nil {
-		maps.Copy(times, *old)
-	}
-	times[project] = time.Now()
-	c.outdated.Store(&times)
+	purged(&c.generations, of)
+	now := time.Now()
+	changeAll(&c.outdated, of, func(int64, time.Time) time.Time { return now })
 	var running []*flight
 	for key, f := range c.flights {
-		if key.project == project {
+		if of.has(key.project) {
 			running = append(running, f)
 		}
 	}
@@ -205,7 +218,7 @@ func (c *Cache) Outdate(project int64) {
 	c.mu.Unlock()
 	c.places.Lock()
 	defer c.places.Unlock()
-	records := c.store.records(project)
+	records := c.store.records(of)
 	c.displace(func() { c.store.drop(records) }, records...)
 }
 

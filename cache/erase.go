@@ -1,62 +1,59 @@
 package cache
 
-import (
-	"maps"
-	"time"
-)
+import "time"
 
 // Erase removes all results and pieces of a project whose computation began before a time, including those that are held for refs, because they may
 // have rows that were deleted. Their refs become invalid. Callers that wait for a running computation still get its result.
 func (c *Cache) Erase(project int64, before time.Time) {
-	c.erasePieces(project, func(e *pieceErasure) {
+	of := projects{project: {}}
+	c.erasePieces(of, func(_ int64, e pieceErasure) pieceErasure {
 		if before.After(e.before) {
 			e.before = before
 		}
+		return e
 	})
-	c.eraseResults(project, before, c.Purge)
+	c.eraseResults(of, before, func() { c.Purge(project) })
 }
 
-// EraseOutdated is like Erase if only events before from were deleted; from is zero if the project keeps all events from now on. Pieces that depend
-// on no event before from stay.
-func (c *Cache) EraseOutdated(project int64, before, from time.Time) {
-	c.erasePieces(project, func(e *pieceErasure) { e.from = from })
-	c.eraseResults(project, before, c.Outdate)
+// EraseOutdated is like Erase for several projects at a time, if only events before from, which is by project, were deleted; from is zero if the project keeps
+// all events from now on. Pieces that depend on no event before from stay.
+func (c *Cache) EraseOutdated(before time.Time, from map[int64]time.Time) {
+	of := make(projects, len(from))
+	for project := range from {
+		of[project] = struct{}{}
+	}
+	c.erasePieces(of, func(project int64, e pieceErasure) pieceErasure {
+		e.from = from[project]
+		return e
+	})
+	c.eraseResults(of, before, func() { c.outdate(of) })
 }
 
-// erasePieces changes which pieces of a project may be used, and drops the others.
-func (c *Cache) erasePieces(project int64, change func(*pieceErasure)) {
+// erasePieces changes which pieces of projects may be used, and drops the others.
+func (c *Cache) erasePieces(of projects, change func(project int64, e pieceErasure) pieceErasure) {
 	c.pieces.Lock()
 	defer c.pieces.Unlock()
-	next := make(map[int64]pieceErasure)
-	if old := c.pieceErasures.Load(); old != nil {
-		maps.Copy(next, *old)
-	}
-	of := next[project]
-	change(&of)
-	next[project] = of
-	c.pieceErasures.Store(&next)
-	for _, p := range c.store.piecesOf(project) {
+	changeAll(&c.pieceErasures, of, change)
+	for _, p := range c.store.piecesOf(of) {
 		if left := c.withoutErased(p); left != p {
 			c.putPieces(left, nil)
 		}
 	}
 }
 
-func (c *Cache) eraseResults(project int64, before time.Time, purge func(int64)) {
+func (c *Cache) eraseResults(of projects, before time.Time, purge func()) {
 	c.mu.Lock()
-	next := make(map[int64]time.Time)
-	if old := c.erased.Load(); old != nil {
-		maps.Copy(next, *old)
-	}
-	if before.After(next[project]) {
-		next[project] = before
-	}
-	c.erased.Store(&next)
+	changeAll(&c.erased, of, func(_ int64, old time.Time) time.Time {
+		if before.After(old) {
+			return before
+		}
+		return old
+	})
 	c.mu.Unlock()
-	purge(project)
+	purge()
 	c.places.Lock()
 	defer c.places.Unlock()
-	c.store.dropHeld(func(h *held) bool { return h.key.project == project && c.isErased(h.key, h.entry) })
+	c.store.dropHeld(func(h *held) bool { return of.has(h.key.project) && c.isErased(h.key, h.entry) })
 }
 
 // isErased reports whether an entry may have rows that were deleted since.

@@ -174,9 +174,9 @@ func (c *Cache) pieceGeneration(project int64) uint64 {
 // allPieces returns the pieces of all projects by query.
 func (s *store) allPieces() []*Pieces { return s.piecesIf(func(*Pieces) bool { return true }) }
 
-// piecesOf returns the pieces of a project by query.
-func (s *store) piecesOf(project int64) []*Pieces {
-	return s.piecesIf(func(p *Pieces) bool { return p.key.project == project })
+// piecesOf returns the pieces of projects by query.
+func (s *store) piecesOf(of projects) []*Pieces {
+	return s.piecesIf(func(p *Pieces) bool { return of.has(p.key.project) })
 }
 
 func (s *store) piecesIf(wanted func(*Pieces) bool) (found []*Pieces) {
@@ -196,7 +196,7 @@ func (s *store) piecesIf(wanted func(*Pieces) bool) (found []*Pieces) {
 
 // dropPieces deletes the pieces of a project.
 func (s *store) dropPieces(project int64) {
-	found := s.piecesOf(project)
+	found := s.piecesOf(projects{project: {}})
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if !open {

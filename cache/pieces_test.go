@@ -124,7 +124,7 @@ func playPieces(rt *rapid.T) {
 		"erase outdated": func(rt *rapid.T) {
 			project := rapid.Int64Range(1, 2).Draw(rt, "project")
 			from := time.UnixMicro(rapid.Int64Range(0, 5).Draw(rt, "from"))
-			w.c.EraseOutdated(project, time.Now(), from)
+			w.c.EraseOutdated(time.Now(), map[int64]time.Time{project: from})
 			earliest[project] = from
 			ofProject(project, func(k *modelPieces) {
 				k.drop(func(p *cache.Piece) bool { return p.Reach.Before(from) })

@@ -114,7 +114,7 @@ func (s *store) remove(rec *record) {
 }
 
 // records returns the records of a project.
-func (s *store) records(project int64) []*record {
+func (s *store) records(of projects) []*record {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if !open {
@@ -122,7 +122,7 @@ func (s *store) records(project int64) []*record {
 	}
 	var found []*record
 	s.ristretto.IterValues(func(value any) (stop bool) {
-		if rec, ok := value.(*record); ok && rec.key.project == project {
+		if rec, ok := value.(*record); ok && of.has(rec.key.project) {
 			found = append(found, rec)
 		}
 		return false

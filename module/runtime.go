@@ -99,4 +99,6 @@ func (rt *runtime) forgetProject(project int64) {
 	rt.Log.Forget(project)
 	rt.capturing.counters.Forget(project)
 	rt.capturing.logs.Forget(project)
+	rt.references.Forget(project)
+	rt.Places.Forget(project)
 }

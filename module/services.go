@@ -77,9 +77,11 @@ func (a *App) openKeeper(rt *runtime, key string) (*upkeep.Keeper, error) {
 	return keep(a, key, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("upkeep"),
-			Outdated: func(project int64, before, from time.Time) {
-				rt.Cache.EraseOutdated(project, before, from)
-				rt.Runs.Erase(project, before)
+			Outdated: func(before time.Time, from map[int64]time.Time) {
+				rt.Cache.EraseOutdated(before, from)
+				for project := range from {
+					rt.Runs.Erase(project, before)
+				}
 			},
 			Forget: rt.forgetProject, ForgetEndpoint: rt.forget, EraseImports: rt.imports.service.Forget,
 			EraseCaptured: func(ctx context.Context, shard string) error {

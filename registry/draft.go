@@ -14,6 +14,7 @@ type draft struct {
 	next      *Snapshot
 	own       map[int64]*ownParts
 	sequences bool // next.sequences is the draft's own
+	removals  bool // and next.removals
 }
 
 // ownParts are the parts of a project that the draft has copied already.
@@ -58,6 +59,18 @@ func (d *draft) ownSequences() map[Kind]int64 {
 		}
 	}
 	return d.next.sequences
+}
+
+// ownRemovals returns the removals of the draft, which are copied once: a registry may have thousands.
+func (d *draft) ownRemovals() map[int64]*Removal {
+	if !d.removals {
+		d.removals = true
+		d.next.removals = maps.Clone(d.next.removals)
+		if d.next.removals == nil {
+			d.next.removals = make(map[int64]*Removal)
+		}
+	}
+	return d.next.removals
 }
 
 // keepNumbers keeps numbers that were used before the store was set back from being used again: what has these numbers elsewhere, such as rows in ClickHouse, was

@@ -46,18 +46,12 @@ func (m *Removal) size() int        { return 0 }
 func (m *Removal) checkSize() error { return nil }
 
 func (m *Removal) put(d *draft, _ *projectState) (Stored, error) {
-	next := maps.Clone(d.next.removals)
-	if next == nil {
-		next = map[int64]*Removal{}
-	}
-	next[m.Project] = m
-	d.next.removals = next
+	d.ownRemovals()[m.Project] = m
 	return Stored{}, nil
 }
 
 func (m *Removal) remove(d *draft, _ *projectState) Stored {
-	d.next.removals = maps.Clone(d.next.removals)
-	delete(d.next.removals, m.Project)
+	delete(d.ownRemovals(), m.Project)
 	return Stored{}
 }
 

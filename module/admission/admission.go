@@ -190,7 +190,16 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	return known == nil || known.counted < s.limits.Queue
 }
 
-// Each yields how many queries of each project run and wait. A project that has asked once stays listed.
+// Forget forgets a deleted project, unless something of it runs or waits.
+func (s *Scheduler) Forget(project int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.projects[project]; p != nil && p.held == 0 && p.waiting == 0 {
+		delete(s.projects, project)
+	}
+}
+
+// Each yields how many queries of each project run and wait. A project that has asked once stays listed, until it is forgotten.
 func (s *Scheduler) Each(yield func(project int64, running, waiting int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

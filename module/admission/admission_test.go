@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -238,6 +239,29 @@ func BenchmarkEnter(b *testing.B) {
 		}
 		place.Leave()
 	}
+}
+
+// TestForget: a deleted project is no longer listed once nothing of it runs.
+func TestForget(t *testing.T) {
+	s := admission.New(admission.Limits{Places: 2, Project: 2, Queue: 2})
+	listed := func() (projects []int64) {
+		s.Each(func(project int64, _, _ int) { projects = append(projects, project) })
+		slices.Sort(projects)
+		return projects
+	}
+	first, other := enter(t, s, 1), enter(t, s, 2)
+	s.Forget(1)
+	if got := listed(); !slices.Equal(got, []int64{1, 2}) {
+		t.Errorf("while its query runs, %v are listed", got)
+	}
+	first.Leave()
+	other.Leave()
+	s.Forget(1)
+	s.Forget(3)
+	if got := listed(); !slices.Equal(got, []int64{2}) {
+		t.Errorf("%v are listed", got)
+	}
+	enter(t, s, 1).Leave()
 }
 
 // TestShards: projects of a shard that does not answer and holds all of its places take none of the other shards' places.

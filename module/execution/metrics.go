@@ -144,12 +144,33 @@ func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 
 // forget drops the counters of a deleted endpoint.
 func (m *Metrics) forget(project int64, endpoint string) {
-	if found, ok := m.meters.LoadAndDelete(meterKey{project, endpoint}); ok {
-		if counted, ok := found.(*meter); ok {
-			counted.gone.Store(true)
-		}
+	if m.forgetMeter(meterKey{project, endpoint}) { // otherwise nothing was counted, or the project is forgotten
+		m.forgetSeries(prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint})
 	}
-	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
+}
+
+// forgetProject drops the counters of a deleted project.
+func (m *Metrics) forgetProject(project int64) {
+	m.meters.Range(func(key, _ any) bool {
+		if of, ok := key.(meterKey); ok && of.project == project {
+			m.forgetMeter(of)
+		}
+		return true
+	})
+	m.forgetSeries(prometheus.Labels{"project": strconv.FormatInt(project, 10)})
+}
+
+// forgetMeter makes later work of a deleted endpoint count nowhere. It reports whether it has counted before.
+func (m *Metrics) forgetMeter(key meterKey) bool {
+	found, ok := m.meters.LoadAndDelete(key)
+	if counted, is := found.(*meter); is {
+		counted.gone.Store(true)
+	}
+	return ok
+}
+
+// forgetSeries drops the counters with these labels. It looks at those of all projects.
+func (m *Metrics) forgetSeries(labels prometheus.Labels) {
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
 	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals, m.peers} {
@@ -197,14 +218,4 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals, m.peers} {
 		vec.Collect(ch)
 	}
-}
-
-// forgetProject removes the meters of a project.
-func (m *Metrics) forgetProject(project int64) {
-	m.meters.Range(func(key, _ any) bool {
-		if of, ok := key.(meterKey); ok && of.project == project {
-			m.forget(project, of.endpoint)
-		}
-		return true
-	})
 }

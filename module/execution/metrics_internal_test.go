@@ -61,3 +61,22 @@ func TestMetricsOfDeletedEndpoint(t *testing.T) {
 		t.Errorf("of another one of its name (-want +got):\n%s", diff)
 	}
 }
+
+// TestMetricsOfDeletedProject: the series of a project's endpoints go with it, and those of others stay.
+func TestMetricsOfDeletedProject(t *testing.T) {
+	m := NewMetrics()
+	count := func(project int64, endpoint string) *meter {
+		q := &Query{Key: cache.KeyParts{Project: project}.Key(), Endpoint: &registry.Endpoint{Name: endpoint}}
+		q.meter(m).answer(cache.Hit)
+		return q.meter(m)
+	}
+	late := count(3, "orders")
+	count(3, "visits")
+	count(33, "orders")
+	m.forgetProject(3)
+	m.forget(3, "visits")
+	late.answer(cache.Miss)
+	if diff := cmp.Diff([]string{"caddy_analytics_answers_total hit orders 33 1"}, countedSeries(t, m)); diff != "" {
+		t.Errorf("after the project was deleted (-want +got):\n%s", diff)
+	}
+}

@@ -32,9 +32,9 @@ type Config struct {
 	Registry *registry.Registry
 	Shards   *warehouse.Shards
 	Logger   *zap.Logger
-	// Outdated makes this server forget what it computed for a project before a time: the project now shows only events from a later time on, or all
-	// events if from is zero. The project may have been deleted.
-	Outdated func(project int64, before, from time.Time)
+	// Outdated makes this server forget what it computed for some projects before a time: each now shows only events from a later time on, or all events
+	// if from is zero.
+	Outdated func(before time.Time, from map[int64]time.Time)
 	// Forget makes this server forget everything about a deleted project.
 	Forget func(project int64)
 	// ForgetEndpoint makes this server forget the counts of an endpoint that was deleted, by another server or with its project.
@@ -84,6 +84,7 @@ type seen struct {
 func (k *Keeper) compare(last seen) seen {
 	now, snap := time.Now(), k.Registry.Snapshot()
 	next := shown(snap, now)
+	moved := map[int64]time.Time{}
 	for project, was := range last.shown {
 		_ = rescue.Do(k.Logger, func() error {
 			switch from, there := next[project]; {
@@ -91,12 +92,15 @@ func (k *Keeper) compare(last seen) seen {
 				k.bell.Ring()
 				k.Forget(project)
 			case !from.Equal(was):
-				k.bell.Ring()
-				k.Outdated(project, now, from)
+				moved[project] = from
 			}
 			k.forgetEndpoints(project, last.snap, snap)
 			return nil
 		}, zap.Int64("project", project)) // it is logged
+	}
+	if len(moved) > 0 { // of many projects at midnight
+		k.bell.Ring()
+		_ = rescue.Do(k.Logger, func() error { k.Outdated(now, moved); return nil }) // it is logged
 	}
 	return seen{snap, next}
 }

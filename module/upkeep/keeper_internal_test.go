@@ -61,11 +61,11 @@ func TestOutdatedOfADeletedProject(t *testing.T) {
 	p := create(t, k, "goes", 0)
 	var told []time.Time
 	var forgotten []int64
-	k.Outdated = func(project int64, _, from time.Time) {
-		if _, err := k.Registry.DeleteProject(t.Context(), project, p.Name, time.Now()); err != nil {
+	k.Outdated = func(_ time.Time, from map[int64]time.Time) {
+		if _, err := k.Registry.DeleteProject(t.Context(), p.ID, p.Name, time.Now()); err != nil {
 			t.Error(err)
 		}
-		told = append(told, from)
+		told = append(told, from[p.ID])
 	}
 	k.Forget = func(project int64) { forgotten = append(forgotten, project) }
 	last := k.compare(seen{})
@@ -80,6 +80,25 @@ func TestOutdatedOfADeletedProject(t *testing.T) {
 	k.compare(last)
 	if len(told) != 1 || !slices.Equal(forgotten, []int64{p.ID}) {
 		t.Errorf("after the deletion told %v, forgotten %v", told, forgotten)
+	}
+}
+
+// TestOutdatedTogether: of projects whose limits move at the same time, what was computed is forgotten at once.
+func TestOutdatedTogether(t *testing.T) {
+	k := still(t, nil)
+	one, other := create(t, k, "one", 0), create(t, k, "other", 0)
+	create(t, k, "third", 0)
+	var told []map[int64]time.Time
+	k.Outdated = func(_ time.Time, from map[int64]time.Time) { told = append(told, from) }
+	last := k.compare(seen{})
+	for _, p := range []*registry.Project{one, other} {
+		if _, err := k.Registry.UpdateProject(t.Context(), p.ID, registry.ProjectChange{Retention: new(30)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.compare(last)
+	if len(told) != 1 || len(told[0]) != 2 || told[0][one.ID].IsZero() || told[0][other.ID].IsZero() {
+		t.Errorf("told %v", told)
 	}
 }
 

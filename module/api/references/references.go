@@ -56,6 +56,9 @@ func (x *Index) Of(snap *registry.Snapshot, project int64) *Uses {
 	return k.found
 }
 
+// Forget drops what is known about a deleted project.
+func (x *Index) Forget(project int64) { x.projects.Delete(project) }
+
 func (x *Index) known(project int64) *known {
 	entry, ok := x.projects.Load(project)
 	if !ok {
