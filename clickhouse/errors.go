@@ -84,6 +84,9 @@ func lookUp(code int32) (kind ErrorKind, name string) {
 	return unlistedKind, ""
 }
 
+// invalidJoinOn is the code for a join that ClickHouse has no algorithm for.
+const invalidJoinOn = 403
+
 // A syntax error is a bug in the generated SQL, unless it is in a type that the query has as a string: JSONExtract(x, 'Array(').
 const (
 	syntaxError = 62
@@ -144,6 +147,9 @@ func messageOf(e *Error, text string) string {
 	case UserError:
 		if m := cleanMessage(text); m != "" {
 			return m
+		}
+		if e.Code == invalidJoinOn { // its text has the tables' internal names
+			return "LEFT, RIGHT and FULL JOIN need an equality between the two tables in ON; other conditions can only be added to it."
 		}
 		return "The query failed: " + strings.ReplaceAll(e.Name, "_", " ") + "."
 	case Timeout:

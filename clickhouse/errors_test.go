@@ -46,6 +46,7 @@ func TestErrors(t *testing.T) {
 		{"cannot_parse_uuid", 376, "Cannot parse UUID from String. Stack trace:\n\n0. DB::Exception::Exception at /build/src/Common/Exception.cpp", want{Kind: clickhouse.UserError, Message: "Cannot parse UUID from String."}},
 		{"cannot_parse_bool", 467, "Cannot parse boolean value here: 'maybe', should be 'true' or 'false' (version 26.7.2.1 (official build))", want{Kind: clickhouse.UserError, Message: "Cannot parse boolean value here: 'maybe', should be 'true' or 'false'."}},
 		{"invalid_join_on_expression", 403, "Cannot determine join keys in LEFT JOIN ... ON 1 = 2", want{Kind: clickhouse.UserError, Message: "Cannot determine join keys in LEFT JOIN ... ON 1 = 2."}},
+		{"invalid_join_on_expression", 403, "Unsupported join ON conditions. Unexpected '__table1.number >= __table2.number'", want{Kind: clickhouse.UserError, Message: "LEFT, RIGHT and FULL JOIN need an equality between the two tables in ON; other conditions can only be added to it."}},
 		{"unknown_table", 60, "Table default.x does not exist", want{Kind: clickhouse.UserError, Message: "Table default.x does not exist."}},
 		{"unknown_table", 60, "Unknown table expression identifier 'x' in scope SELECT * FROM x", want{Kind: clickhouse.UserError, Message: "Unknown table expression identifier 'x'."}},
 		{"cannot_parse_text", 6, "Cannot read /var/lib/clickhouse/store/a/data.bin", want{Kind: clickhouse.UserError, Message: "The query failed: cannot parse text."}},

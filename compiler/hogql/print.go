@@ -100,9 +100,9 @@ func commas[T any](p *printer, list []T, write func(T)) {
 // item writes an element of a list.
 func (p *printer) item(e Expr) { p.expr(e, levelAlias) }
 
-// ident writes a name that stands alone or starts a chain.
+// ident writes a name that stands alone or starts a chain. In the function form, which names columns and is not read again, keywords are names as others.
 func (p *printer) ident(s string) {
-	if isPlain(s) && keywordUses[lookupWord(s)] == anyName {
+	if isPlain(s) && (p.functions || keywordUses[lookupWord(s)] == anyName) {
 		p.put(s)
 		return
 	}

@@ -116,20 +116,21 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 			return strings.Join(parts, "__"), true
 		}
 	}
-	if len(keys) > 0 {
+	last := chain[len(chain)-1]
+	if len(keys) > 0 || last.Index { // an element of a tuple has no name
 		return "", false
 	}
-	return chain[len(chain)-1].Text, true
+	return last.Text, true
 }
 
 // nameWithoutTexts is outputName without the texts of constants: clients' values are parameters, and must not be in the text of a query, which logs
 // show.
 func nameWithoutTexts(e hogql.Expr) string {
 	if isWritten[*hogql.Field](e) {
-		name, _ := chainName(e)
-		return name
-	}
-	if base, _ := peel(e); isWritten[*hogql.Field](base) {
+		if name, ok := chainName(e); ok {
+			return name
+		}
+	} else if base, _ := peel(e); isWritten[*hogql.Field](base) {
 		if name, ok := chainName(hogql.RewriteExpr(e, keyWithoutText)); ok {
 			return name
 		}

@@ -27,11 +27,28 @@ func Nearest(name string, among iter.Seq[string]) string {
 			continue
 		}
 		d := distance(wanted, []rune(strings.ToLower(candidate)), least)
-		if d < least || d == least && nearest != "" && candidate < nearest {
+		if d < least || d == least && nearest != "" && likelier(name, candidate, nearest) {
 			nearest, least = candidate, d
 		}
 	}
 	return nearest
+}
+
+// likelier reports whether a is meant by a name rather than b, which is as near: mistakes at the beginning are rare.
+func likelier(name, a, b string) bool {
+	if first, other := commonPrefix(name, a), commonPrefix(name, b); first != other {
+		return first > other
+	}
+	return a < b
+}
+
+// commonPrefix returns how many bytes two names have in common at the beginning, whatever their case.
+func commonPrefix(a, b string) (n int) {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // maxDistance returns the number of mistakes up to which a name of n characters is near.

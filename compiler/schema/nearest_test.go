@@ -58,6 +58,7 @@ func TestNearestLong(t *testing.T) {
 func TestNearestFunction(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"cuont", "count"},
+		{"toIntOrNull", "toInt64OrNull"}, // and not countOrNull, which is as near
 		{"toStrng", "toString"},
 		{"TOYEAR", "toYear"},
 		{"countif", "countIf"},

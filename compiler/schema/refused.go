@@ -14,6 +14,15 @@ var refused = map[string]string{
 	"jev":                    "There are no language models here.",
 	"__preview_llm_complete": "There are no language models here.",
 	"throwIf":                "A query cannot fail on purpose. Return the condition as a column.",
+
+	"toDateOrNull":                    "toDate gives NULL for a text that is no date.",
+	"toDateTimeOrNull":                "toDateTime gives NULL for a text that is no time.",
+	"toUUIDOrNull":                    "toUUID gives NULL for a text that is no UUID.",
+	"toUUIDOrZero":                    "toUUID gives NULL for a text that is no UUID.",
+	"toFloat32OrNull":                 "toFloat gives NULL for a text that is no number.",
+	"parseDateTimeBestEffortOrNull":   "parseDateTimeBestEffort gives NULL for a text that is no time.",
+	"parseDateTime64BestEffort":       "Write parseDateTimeBestEffort, which gives NULL for a text that is no time.",
+	"parseDateTime64BestEffortOrNull": "Write parseDateTimeBestEffort, which gives NULL for a text that is no time.",
 }
 
 // refusedPrefixes are name prefixes of functions that belong to parts of PostHog.
