@@ -186,7 +186,8 @@ func node(t *testing.T, in map[string]string) query.Node {
 	return n
 }
 
-func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error) {
+// worldOf reads the section env of a golden file.
+func worldOf(t *testing.T, in map[string]string) world {
 	t.Helper()
 	w := world{Timezone: "UTC"}
 	if in["env"] != "" {
@@ -197,6 +198,12 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 			t.Fatal(err)
 		}
 	}
+	return w
+}
+
+func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error) {
+	t.Helper()
+	w := worldOf(t, in)
 	if in["filters"] == "" {
 		return compiler.Compile(node(t, in), w.env(t))
 	}

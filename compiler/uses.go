@@ -24,6 +24,8 @@ type Uses struct {
 	// AllActions and AllCohorts report that the query may depend on any: it reads a table of members, it depends on a placeholder without a
 	// value yet, or it could not be searched, for example because it is too large.
 	AllActions, AllCohorts bool
+	// AllProperties reports that the query may read properties that it does not name, for one of the last two reasons.
+	AllProperties bool
 }
 
 // IsZero reports whether the query depends on no action or cohort.
@@ -45,6 +47,18 @@ func UsesOfCondition(c *query.Condition, env Env) Uses {
 	return usesOf(env, func(f *useFinder) { f.condition(c) })
 }
 
+// NamesOf is UsesOf. It also calls named with the words of all texts that may name a property that the query reads: see FirstWord. Names that the
+// compiler itself reads for some queries are among OwnProperties instead.
+func NamesOf(q query.Node, env Env, named func(word string)) Uses {
+	return usesOf(env, func(f *useFinder) {
+		f.named = named
+		for _, name := range env.DisplayNames {
+			f.words(name)
+		}
+		f.value(reflect.ValueOf(q), 0)
+	})
+}
+
 func usesOf(env Env, find func(*useFinder)) Uses {
 	env.spend = budget.New(env.Expired)
 	if env.Database == nil {
@@ -52,7 +66,7 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 	}
 	f := useFinder{env: env}
 	if err := stopped(func() { find(&f) }); err != nil { // too large to look at, or a bug
-		f.found.AllActions, f.found.AllCohorts = true, true
+		f.anything()
 	}
 	for _, list := range []*[]int64{&f.found.Actions, &f.found.Cohorts, &f.found.Labels} {
 		slices.Sort(*list)
@@ -71,8 +85,15 @@ func stopped(do func()) (err error) {
 type useFinder struct {
 	env      Env
 	found    Uses
-	accounts bool // the test account filters were searched
-	read     int  // see maxRead
+	named    func(word string) // nil if nobody asks for the names of properties
+	accounts bool              // the test account filters were searched
+	read     int               // see maxRead
+	scanned  int               // see maxScanned
+}
+
+// anything notes that the query may depend on anything.
+func (f *useFinder) anything() {
+	f.found.AllActions, f.found.AllCohorts, f.found.AllProperties = true, true, true
 }
 
 // value searches a part of a node.
@@ -146,6 +167,7 @@ func (f *useFinder) condition(c *query.Condition) {
 }
 
 func (f *useFinder) filter(p *query.Property) {
+	f.words(p.Key)
 	switch p.Type {
 	case query.CohortType:
 		if id, ok := filter.CohortID(p.Value); ok {
@@ -217,7 +239,7 @@ func (f *useFinder) reads(text string) bool {
 		return false
 	}
 	if f.read += len(text); f.read > maxRead {
-		f.found.AllActions, f.found.AllCohorts = true, true
+		f.anything()
 		return false
 	}
 	return true
@@ -225,6 +247,7 @@ func (f *useFinder) reads(text string) bool {
 
 // expression searches a text that may be an expression. A text that does not parse is none.
 func (f *useFinder) expression(text string) {
+	f.words(text)
 	if !f.reads(text) {
 		return
 	}
@@ -249,6 +272,7 @@ func (f *useFinder) text(q *query.HogQL) {
 			f.testAccounts()
 		}
 	}
+	f.textWords(q)
 	if !f.reads(q.Query) {
 		return
 	}
@@ -268,6 +292,7 @@ func (f *useFinder) text(q *query.HogQL) {
 func (f *useFinder) visitor() *hogql.Visitor {
 	return &hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
+			f.unescaped(e)
 			if c, ok := e.(*hogql.Compare); ok && (c.Op == hogql.InCohort || c.Op == hogql.NotInCohort) {
 				f.namedCohort(c.Right)
 			}

@@ -16,10 +16,11 @@ import (
 
 // knownSchema caches what derives from a project's schema alone, for as long as the schema stays the same.
 type knownSchema struct {
-	of   *registry.ProjectSchema
-	mark string
-	// untyped is mark without the types of properties.
+	of *registry.ProjectSchema
+	// untyped is the part of all marks that does not depend on the query.
 	untyped string
+	// typed are the indexes of the properties that are no text, by the first words of their names.
+	typed map[string][]int
 	// actions and cohorts are those that queries can refer to.
 	actions     *query.Actions
 	cohorts     schema.Cohorts
@@ -40,7 +41,13 @@ func (k *known) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	known := &knownSchema{
 		of: of, cohorts: CohortsOf(of.Cohorts, nil), byCohort: make(map[int64]*registry.SchemaCohort, len(of.Cohorts)),
 		actions: actionsOf(of.Actions), actionMarks: make(map[int64]string, len(of.Actions)),
-		untyped: digest(untyped...), mark: digest(append(untyped, of.Properties)...),
+		untyped: digest(untyped...), typed: make(map[string][]int, len(of.Properties)),
+	}
+	for i := range of.Properties {
+		if d := &of.Properties[i]; d.Type != registry.PropertyString { // which means the same as no type
+			word := compiler.FirstWord(d.Name)
+			known.typed[word] = append(known.typed[word], i)
+		}
 	}
 	for i := range of.Cohorts {
 		known.byCohort[of.Cohorts[i].ID] = &of.Cohorts[i]
@@ -55,7 +62,12 @@ func (k *known) schemaOf(of *registry.ProjectSchema) *knownSchema {
 // mark returns the mark of a query in a project with this schema and these default variables.
 func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := k.schemaOf(of)
-	mark := known.mark + known.used(of, variables, node)
+	var properties []int
+	for _, own := range compiler.OwnProperties {
+		properties = append(properties, known.typed[own]...)
+	}
+	uses := compiler.NamesOf(node, known.env(variables), func(word string) { properties = append(properties, known.typed[word]...) })
+	mark := known.untyped + known.types(append(properties, known.typed[""]...), uses.AllProperties) + known.used(&uses)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
 	}
@@ -66,24 +78,46 @@ func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node 
 // changes daily in a project that does not keep its events forever.
 func (k *known) keptMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := k.schemaOf(of)
-	return known.untyped + known.used(of, variables, node)
+	uses := compiler.UsesOf(node, known.env(variables))
+	return known.untyped + known.used(&uses)
 }
 
-// used returns the part of a mark that covers what the query depends on; empty if that is nothing.
-func (k *knownSchema) used(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
-	uses := compiler.UsesOf(node, compiler.Env{
-		Database: &schema.Database{Cohorts: k.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: k.actions,
-	})
+// env returns what the search for the uses of a query needs.
+func (k *knownSchema) env(variables map[string]any) compiler.Env {
+	return compiler.Env{
+		Database: &schema.Database{Cohorts: k.cohorts}, Variables: variables, TestAccounts: k.of.TestAccounts, Actions: k.actions, DisplayNames: k.of.DisplayNames,
+	}
+}
+
+// types returns the part of a mark that covers the types of properties, given by their indexes, or of all that are no text; empty if there are none.
+func (k *knownSchema) types(properties []int, all bool) string {
+	if all {
+		properties = slices.Concat(slices.Collect(maps.Values(k.typed))...)
+	}
+	if len(properties) == 0 {
+		return ""
+	}
+	slices.Sort(properties)
+	properties = slices.Compact(properties)
+	definitions := make([]registry.PropertyDefinition, len(properties))
+	for i, index := range properties {
+		definitions[i] = k.of.Properties[index]
+	}
+	return " types " + digest(definitions)
+}
+
+// used returns the part of a mark that covers the actions and cohorts that a query depends on; empty if there are none.
+func (k *knownSchema) used(uses *compiler.Uses) string {
 	if uses.IsZero() {
 		return ""
 	}
-	return " " + k.depends(&uses)
+	return " " + k.depends(uses)
 }
 
 // Mark returns the part of a cache key that changes with the meaning of a project's query: the project's time zone, start of week, test account
-// filters, path cleaning rules, names of people, property definitions and group types, and what the query depends on: names and steps of actions,
-// members of cohorts, and the names of the cohorts that label its answer. In a project that does not keep its events forever it also changes with
-// each of the project's days.
+// filters, path cleaning rules, names of people and group types, and what the query depends on: types of properties that it may read, names and steps of
+// actions, members of cohorts, and the names of the cohorts that label its answer. In a project that does not keep its events forever it also changes
+// with each of the project's days.
 func (c *Compiler) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
 	return c.known.mark(snap.Schema(project), snap.VariableDefaults(project), node)
 }

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -21,6 +22,9 @@ func TestMark(t *testing.T) {
 				{ID: 1, Name: name("one"), Steps: event("a")}, {ID: 2, Name: name("two"), Steps: inCohort}, {ID: 3, Name: name("three"), Steps: event("c")},
 			},
 			Cohorts: []registry.SchemaCohort{{ID: 5, Name: "five", Version: 1}, {ID: 6, Name: "six", Version: 1}},
+			Properties: []registry.PropertyDefinition{
+				{Scope: registry.EventProperty, Name: "amount", Type: registry.PropertyNumeric}, {Scope: registry.PersonProperty, Name: "billing plan", Type: registry.PropertyString},
+			},
 		}
 		if change != nil {
 			change(of)
@@ -36,7 +40,15 @@ func TestMark(t *testing.T) {
 		brokenDown = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [5]}}`
 		byAll      = `{"kind": "HogQLQuery", "query": "select count() from cohort_people"}`
 	)
-	all := []string{byOne, byTwo, byText, byNothing, filtered, brokenDown, byAll}
+	byAmount := `{"kind": "HogQLQuery", "query": "select properties.amount from events"}`
+	byPlan := `{"kind": "TrendsQuery", "series": [{"event": "a"}], "properties": [{"type": "person", "key": "billing plan", "value": "pro", "operator": "exact"}]}`
+	huge := `{"kind": "HogQLQuery", "query": "select '` + strings.Repeat("a ", 600_000) + `'"}` // too much to search
+	all := []string{byOne, byTwo, byText, byNothing, filtered, brokenDown, byAll, byAmount, byPlan, huge}
+	typed := func(scope registry.PropertyScope, name string, typ registry.PropertyType) func(*registry.ProjectSchema) {
+		return func(of *registry.ProjectSchema) {
+			of.Properties = append(of.Properties, registry.PropertyDefinition{Scope: scope, Name: name, Type: typ})
+		}
+	}
 	tests := []struct {
 		name    string
 		change  func(*registry.ProjectSchema)
@@ -55,6 +67,16 @@ func TestMark(t *testing.T) {
 		{"a cohort is deleted", func(of *registry.ProjectSchema) { of.Cohorts[0].Deleted = true }, []string{filtered, brokenDown, byAll}},
 		{"a cohort is gone", func(of *registry.ProjectSchema) { of.Cohorts = of.Cohorts[1:] }, []string{filtered, brokenDown, byAll}},
 		{"a cohort in the step of an action is gone", func(of *registry.ProjectSchema) { of.Cohorts = of.Cohorts[:1] }, []string{byTwo, byAll}},
+		{"the type of a property", func(of *registry.ProjectSchema) { of.Properties[0].Type = registry.PropertyBoolean }, []string{byAmount, huge}},
+		{"a property is text", func(of *registry.ProjectSchema) { of.Properties[0].Type = registry.PropertyString }, []string{byAmount, huge}},
+		{"a property is no text", func(of *registry.ProjectSchema) { of.Properties[1].Type = registry.PropertyNumeric }, []string{byPlan, huge}},
+		{"a property has no type", func(of *registry.ProjectSchema) { of.Properties = of.Properties[1:] }, []string{byAmount, huge}},
+		{"a text has no type", func(of *registry.ProjectSchema) { of.Properties = of.Properties[:1] }, nil},
+		{"a new property", typed(registry.EventProperty, "other", registry.PropertyNumeric), []string{huge}},
+		{"a new text", typed(registry.EventProperty, "other", registry.PropertyString), nil},
+		{"a new property of persons with a name in use", typed(registry.PersonProperty, "amount", registry.PropertyNumeric), []string{byAmount, huge}},
+		{"a new property without words", typed(registry.EventProperty, "-", registry.PropertyNumeric), all},
+		{"a new property that the compiler knows", typed(registry.EventProperty, "$current_url", registry.PropertyNumeric), all},
 		{"the zone", func(of *registry.ProjectSchema) { of.Project.Timezone = "Asia/Tokyo" }, all},
 	}
 	for _, tt := range tests {

@@ -71,10 +71,11 @@ func TestCursorPages(t *testing.T) {
 	}
 }
 
-// declare changes the project's schema, and thereby every cache key.
+// declare changes the project's schema, and thereby every cache key: the name of the new property has no word, so any query may read it.
 func declare(tb testing.TB, w *apitest.World) {
 	tb.Helper()
-	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprint("p", time.Now().UnixNano()), Type: registry.PropertyNumeric}
+	name := strings.Repeat("-", len(w.Registry.Snapshot().PropertyDefinitions(w.Project.ID))+1)
+	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: name, Type: registry.PropertyNumeric}
 	if err := w.Registry.SetProperty(tb.Context(), w.Project.ID, property); err != nil {
 		tb.Fatal(err)
 	}

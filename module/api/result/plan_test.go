@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,6 +66,67 @@ func TestRecallBelievesNoOtherRegistry(t *testing.T) {
 	b.Services.Plans.Put(memo, p)
 	if _, ok := b.Recall(memo, nil); ok {
 		t.Error("a plan of another registry is used")
+	}
+}
+
+// TestKeysAndProperties: the type of a property gives a new key to the results of the queries that may read it, and of no others.
+func TestKeysAndProperties(t *testing.T) {
+	w := apitest.New(t)
+	reads := func(name string) string {
+		return fmt.Sprintf(`{"kind": "HogQLQuery", "query": "select count() from events where properties.%s = 1"}`, name)
+	}
+	trend := func(fields string) string {
+		return `{"query": {"kind": "TrendsQuery", "series": [{"event": "a"}]` + fields + `}}`
+	}
+	filter := `{"filters_override": {"properties": [{"type": "person", "key": "wanted", "value": 1, "operator": "exact"}]}, ` + trend("")[1:]
+	queries := map[string]struct {
+		body  string
+		reads bool
+	}{
+		"HogQL":              {`{"query": ` + reads("wanted") + `}`, true},
+		"HogQL of another":   {`{"query": ` + reads("other") + `}`, false},
+		"insight":            {trend(""), false},
+		"breakdown":          {trend(`, "breakdownFilter": {"breakdown": "wanted", "breakdown_type": "event"}`), true},
+		"filter of a person": {trend(`, "properties": [{"type": "person", "key": "wanted", "value": 1, "operator": "exact"}]`), true},
+		"override":           {filter, true},
+	}
+	keys := func() map[string]cache.Key {
+		out := map[string]cache.Key{}
+		for name, q := range queries {
+			p, err := w.Asks(http.MethodPost, "/").PlanQuery([]byte(q.body))
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			out[name] = p.Key
+		}
+		for name, endpoint := range map[string]string{"run": "wanted", "run of another": "other"} {
+			p, err := w.Asks(http.MethodPost, "/").PlanRun(w.Registry.Snapshot().Endpoint(w.Project.ID, endpoint), nil)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			out[name] = p.Key
+		}
+		return out
+	}
+	for _, name := range []string{"wanted", "other"} {
+		w.NewEndpoint(t, name, "select count() from events where properties."+name+" = 1")
+	}
+	before := keys()
+	define := func(typ registry.PropertyType) {
+		t.Helper()
+		if err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "wanted", Type: typ}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	define(registry.PropertyString)
+	if !maps.Equal(before, keys()) {
+		t.Error("a text gives new keys")
+	}
+	define(registry.PropertyNumeric)
+	for name, key := range keys() {
+		if changed := key != before[name]; changed != (queries[name].reads || name == "run") {
+			t.Errorf("%s has a new key: %t", name, changed)
+		}
 	}
 }
 
@@ -185,13 +248,6 @@ func TestPlanKeys(t *testing.T) {
 	other.Snapshot = w.Registry.Snapshot()
 	if key(other, `}`) == plain {
 		t.Error("two projects share a key")
-	}
-	err := w.Registry.SetProperty(t.Context(), w.Project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "a", Type: "Numeric"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if key(w.Asks(http.MethodPost, "/"), `}`) == plain {
-		t.Error("a new property type makes no other key")
 	}
 }
 
