@@ -141,6 +141,37 @@ func checkDocument(t *testing.T, raw []byte) {
 	}
 }
 
+// TestExampleOfOtherTypes: a run whose columns have got other types is no example of the document, but one whose values its schemas describe is.
+func TestExampleOfOtherTypes(t *testing.T) {
+	for _, tt := range []struct {
+		column, run, value string
+		shown              bool
+	}{
+		{"Nullable(Float64)", "Nullable(String)", `"pro"`, false},
+		{"String", "Nullable(String)", `null`, false},
+		{"UInt8", "Int64", `5000000000`, false},
+		{"UInt64", "Int64", `-5`, false},
+		{"String", "String", `"pro"`, true},
+		{"Nullable(Float64)", "UInt8", `7`, true},
+		{"Int64", "UInt8", `7`, true},
+		{"Nullable(String)", "String", `"pro"`, true},
+		{"", "Array(String)", `["pro"]`, true},
+	} {
+		const at = "2026-01-10T12:00:00Z"
+		example := fmt.Sprintf(`{"results": [[%s]], "columns": ["x"], "types": [["x", %q]], "hasMore": false, "limit": null, "offset": null, "next_cursor": null,
+			"is_cached": true, "last_refresh": %[3]q, "next_allowed_client_refresh": %[3]q, "cache_target_age": %[3]q, "timezone": "UTC", "query": null, "name": "n",
+			"execution_id": "6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11", "endpoint_version": 1, "endpoint_version_created_at": %[3]q}`, tt.value, tt.run, at)
+		doc := openapi.One(&openapi.Endpoint{
+			Project: 7, Name: "n", Version: 1, Columns: []openapi.Column{{Name: "x", Type: tt.column}}, Example: json.RawMessage(example),
+		}, openapi.Site{URL: "https://api.example.com"})
+		raw := mustMarshal(t, doc)
+		checkDocument(t, []byte(raw))
+		if shown := strings.Contains(raw, "6b1d3f0e"); shown != tt.shown {
+			t.Errorf("a run with %s for %s is the example: %t", tt.run, tt.column, shown)
+		}
+	}
+}
+
 // TestTypes checks the schema of each ClickHouse type, and that the sample matches it.
 func TestTypes(t *testing.T) {
 	tests := []struct{ name, typ, wire, want string }{

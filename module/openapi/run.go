@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -270,10 +271,10 @@ func (w *writer) example(path string, cells []cell, objects *rows.Objects) {
 // realExample returns the body of a run, if there is one and its columns are still those of the document.
 func (w *writer) realExample(objects *rows.Objects) (any, bool) {
 	var head struct {
-		Columns []string          `json:"columns"`
+		Types   [][2]string       `json:"types"` // of columns, by name
 		Results []json.RawMessage `json:"results"`
 	}
-	if json.Unmarshal(w.e.Example, &head) != nil || !slices.EqualFunc(head.Columns, w.e.Columns, func(name string, c Column) bool { return name == c.Name }) {
+	if json.Unmarshal(w.e.Example, &head) != nil || !slices.EqualFunc(head.Types, w.e.Columns, w.describes) {
 		return nil, false
 	}
 	if objects == nil {
@@ -288,6 +289,24 @@ func (w *writer) realExample(objects *rows.Objects) (any, bool) {
 	}
 	body["results"] = encode(head.Results)
 	return body, true
+}
+
+// describes reports whether the schema of a column holds for values of a column of a run, given by its name and type. A property may have got another type
+// since the version was published; on the other hand, a column that is computed from a variable is described for all of the variable's values.
+func (w *writer) describes(of [2]string, c Column) bool {
+	given, wanted := w.cellOf(Column{Name: of[0], Type: of[1]}).schema, w.cellOf(c).schema
+	switch {
+	case of[0] != c.Name:
+		return false
+	case wanted.Type == nil:
+		return true
+	case given.Nullable && !wanted.Nullable:
+		return false
+	case given.Type.Is("integer") && wanted.Type.Is("number"), given.Type.Is("integer") && wanted.Type.Is("integer") && wanted.Format != "int32" && wanted.Min == nil:
+		return true
+	}
+	given.Nullable = wanted.Nullable
+	return bytes.Equal(encode(given), encode(wanted))
 }
 
 // inForm returns a row, converted to an object if objects is set.
