@@ -37,7 +37,7 @@ func (w *World) Asks(method, target string) *Asked {
 
 // MemoKey returns the key of a request in the memo of plans.
 func (rq *Asked) MemoKey(place string, body []byte) []byte {
-	return result.MemoKey(&rq.Caller.Caller, place, rq.In.URL.RawQuery, result.AskedFormat(rq.In), body)
+	return result.MemoKey(&rq.Caller.Caller, place, rq.In.URL.RawQuery, result.AskedFormat(rq.In), false, body)
 }
 
 // Recall returns the plan of a request seen before; the endpoint is nil for a query.

@@ -83,8 +83,8 @@ func (s *Runs) planOf(ctx context.Context, c *api.Caller, in *api.Input, e *regi
 }
 
 func (s *Runs) planOfBody(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
-	form, _ := askedFormat(in)
-	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body)
+	form, exact := askedFormat(in)
+	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, exact, body)
 	p, ok := result.Recall(s.Plans, memo, &c.Caller, e)
 	if !ok {
 		var err error

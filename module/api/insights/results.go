@@ -41,7 +41,7 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	if s.Executor.Peers != nil { // whether they may answer depends on the caller
 		place += fmt.Sprint(" ", c.Key.Allows("insight:read"))
 	}
-	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), nil)
+	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), false, nil)
 	if p, ok := result.Recall(s.Plans, memo, &c.Caller, nil); ok {
 		return p, nil
 	}

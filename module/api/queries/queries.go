@@ -55,7 +55,7 @@ func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body
 	if in.FromMCP() {
 		place = " mcp"
 	}
-	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), body)
+	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), false, body)
 	p, ok := result.Recall(q.Plans, memo, &c.Caller, nil)
 	if !ok {
 		var err error

@@ -13,7 +13,8 @@ type memoKey struct {
 	place    string // the endpoint that is run, or what else distinguishes kinds of requests
 	fixed    string // the variables that the key fixes
 	query    string // the query string
-	format   Format // requested by the path and the headers
+	format   Format // requested by the path or the headers
+	exact    bool   // by the path, which no field may contradict
 	bound    bool   // the key can only run endpoints
 	mayQuery bool   // the key may run its own queries
 }
@@ -33,15 +34,18 @@ func (k *memoKey) append(body []byte) []byte {
 	if k.mayQuery {
 		flags |= 1 << 6
 	}
+	if k.exact {
+		flags |= 1 << 5
+	}
 	dst = append(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(k.project)) //nolint:gosec // any number that differs between projects
 	return binary.LittleEndian.AppendUint64(dst, uint64(len(body)))
 }
 
 // MemoKey returns the key of a request in the memo of plans, appended to its body.
-func MemoKey(c *execution.Caller, place, query string, form Format, body []byte) []byte {
+func MemoKey(c *execution.Caller, place, query string, form Format, exact bool, body []byte) []byte {
 	key := memoKey{
-		project: c.Project.ID, place: place, fixed: c.Key.Fixed, query: query, format: form,
+		project: c.Project.ID, place: place, fixed: c.Key.Fixed, query: query, format: form, exact: exact,
 		bound: c.Key.Bound(), mayQuery: c.Key.Allows(QueryScope),
 	}
 	return key.append(body)

@@ -345,3 +345,22 @@ func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 		})
 	}
 }
+
+// TestRecallTellsAddressesFromHeaders: a field may ask for another format than a header, but not than the address.
+func TestRecallTellsAddressesFromHeaders(t *testing.T) {
+	const header, address = "200 by the header", "400 by the address"
+	for _, order := range [][]string{{header, address, header}, {address, header, address}} {
+		w := apitest.NewWithEndpoints(t)
+		w.RememberMine(t, "acme", 1, 3)
+		for _, want := range order {
+			path, accept := apitest.MinePath, "application/json;profile=objects"
+			if want == address {
+				path, accept = path+".objects", "*/*"
+			}
+			got := w.Send(t, http.MethodPost, path+"?format=csv", `{"variables": {"customer": "acme"}, "limit": 2}`, "Accept", accept)
+			if fmt.Sprint(got.Code) != want[:3] {
+				t.Errorf("%s: %d %s", want, got.Code, got.Body)
+			}
+		}
+	}
+}
