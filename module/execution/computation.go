@@ -122,6 +122,7 @@ func (x *Computation) run(
 	done := &Details{
 		ExecutionID: uuid.New(), HogQL: compiled.HogQL, SQL: compiled.SQL, Limit: compiled.Limit, Offset: compiled.Offset,
 		OwnLimit: !compiled.DefaultLimit, Compile: time.Since(began), Marks: x.query.Marks,
+		Zone: x.Project.Timezone,
 	}
 	if x.query.Endpoint != nil {
 		done.Version = x.query.Version.Number

@@ -59,6 +59,7 @@ type peerDetails struct {
 	Probe        time.Duration    `json:"probe"`
 	Renewal      *Renewal         `json:"renewal,omitempty"`
 	Materialized time.Time        `json:"materialized,omitzero"`
+	Zone         string           `json:"zone"`
 	Buckets      Buckets          `json:"buckets"`
 	Asked        bool             `json:"asked"`
 	Version      int              `json:"version"`
@@ -105,7 +106,7 @@ func (d *Details) sent() peerDetails {
 	out := peerDetails{
 		ExecutionID: d.ExecutionID, HogQL: d.HogQL, SQL: d.SQL, Limit: d.Limit, Offset: d.Offset, OwnLimit: d.OwnLimit, Columns: d.Columns, Head: d.Head,
 		Compile: d.Compile, Stats: d.Stats, Over: d.over, Missing: d.Missing, Marks: d.Marks, Warnings: d.Warnings, Probe: d.Probe, Renewal: d.Renewal,
-		Materialized: d.Materialized, Buckets: d.Buckets, Asked: d.asked, Version: d.Version,
+		Materialized: d.Materialized, Zone: d.Zone, Buckets: d.Buckets, Asked: d.asked, Version: d.Version,
 	}
 	if a := d.Insight; a != nil {
 		out.Insight = &peerInsight{
@@ -122,7 +123,7 @@ func (a *peerResult) details() *Details {
 	out := &Details{
 		ExecutionID: in.ExecutionID, HogQL: in.HogQL, SQL: in.SQL, Limit: in.Limit, Offset: in.Offset, OwnLimit: in.OwnLimit, Columns: in.Columns, Head: in.Head,
 		Compile: in.Compile, Stats: in.Stats, over: in.Over, Missing: in.Missing, Marks: in.Marks, Warnings: in.Warnings, Probe: in.Probe, Renewal: in.Renewal,
-		Materialized: in.Materialized, Buckets: in.Buckets, asked: in.Asked, Version: in.Version,
+		Materialized: in.Materialized, Zone: in.Zone, Buckets: in.Buckets, asked: in.Asked, Version: in.Version,
 	}
 	if i := in.Insight; i != nil {
 		out.Insight = &insightAnswer{

@@ -56,7 +56,7 @@ func fullDetails() *Details {
 			Results: []byte(`[ "<a>" ]`), Head: []byte("h"), More: []byte(",m"), HasMore: &more, Error: []byte(",e"), Dates: []byte(",d"), nextRefresh: 5, until: noon, reversed: true,
 		},
 		over: true, Missing: &missing, Version: 4, Marks: `{"a":1}`, Warnings: []byte("[]"), Probe: 6, Renewal: &Renewal{Compile: 7, Probe: 8}, basis: new(basis),
-		Materialized: noon, Buckets: Buckets{1, 9}, asked: true, Peer: 10,
+		Materialized: noon, Zone: "Asia/Tokyo", Buckets: Buckets{1, 9}, asked: true, Peer: 10,
 	}
 }
 

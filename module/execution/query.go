@@ -93,6 +93,7 @@ type Details struct {
 	basis   *basis // nil if the rows may change at any time
 	// Materialized is when the table that the rows come from was filled; zero for rows of the query itself.
 	Materialized time.Time
+	Zone         string // the project's when the rows were computed
 	// Buckets says how much of the answer was computed for it. SQL is that of the query that ran last; of the whole query if none ran.
 	Buckets Buckets
 	asked   bool // the execution id was given to a query

@@ -77,6 +77,7 @@ func (w *World) Remember(tb testing.TB, p *result.Plan, at time.Time, rows ...st
 	done := &execution.Details{
 		ExecutionID: uuid.MustParse("6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11"), HogQL: "SELECT n FROM events LIMIT 101", SQL: "SELECT 1 < 2", Limit: 100, Columns: []string{"n", "a<b"},
 		Head: execution.AppendColumns(nil, []string{"n", "a<b"}, result.Columns()), Marks: p.Marks,
+		Zone: w.Project.Timezone,
 	}
 	if p.Version != nil {
 		done.Version = p.Version.Number

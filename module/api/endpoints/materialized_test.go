@@ -104,21 +104,34 @@ func TestAgeOfTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	following := &result.Plan{Query: &execution.Query{Endpoint: e, Version: e.Current()}, Freshness: p.Freshness} // a cursor, without knowing the table
 	until := apitest.Began.Add(5 * time.Minute)
 	if !p.Stored.Until.Equal(until) {
 		t.Errorf("the table is read until %s", p.Stored.Until)
 	}
-	entry := cache.NewEntry(nil, apitest.Began.Add(time.Minute), new(execution.Details), 1)
+	entry := cache.NewEntry(nil, apitest.Began.Add(time.Minute), &execution.Details{Materialized: apitest.Began}, 1)
 	shown := result.Writer{Project: w.Project}
-	body := string(shown.AppendFreshness(nil, p, cache.Answer{Entry: entry}))
-	if want := `,"cache_target_age":"2026-01-10T12:05:00Z"`; !strings.Contains(body, want) {
-		t.Errorf("%s lacks %s", body, want)
+	for name, p := range map[string]*result.Plan{"run": p, "cursor": following} {
+		body := string(shown.AppendFreshness(nil, p, cache.Answer{Entry: entry}))
+		if want := `,"cache_target_age":"2026-01-10T12:05:00Z"`; !strings.Contains(body, want) {
+			t.Errorf("%s: %s lacks %s", name, body, want)
+		}
+		got := p.Bounded(cache.Answer{Entry: entry, FreshFor: 5 * time.Minute}, apitest.Began.Add(time.Minute))
+		if got.FreshFor != 4*time.Minute {
+			t.Errorf("%s: the answer stays fresh for %s", name, got.FreshFor)
+		}
+		if late := p.Bounded(cache.Answer{Entry: entry, FreshFor: 5 * time.Minute}, until.Add(time.Second)); late.FreshFor != 0 {
+			t.Errorf("%s: an answer from a table that is too old stays fresh for %s", name, late.FreshFor)
+		}
 	}
-	got := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, apitest.Began.Add(time.Minute))
-	if got.FreshFor != 4*time.Minute {
-		t.Errorf("the answer stays fresh for %s", got.FreshFor)
-	}
-	if late := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, until.Add(time.Second)); late.FreshFor != 0 {
-		t.Errorf("an answer from a table that is too old stays fresh for %s", late.FreshFor)
+}
+
+// TestZoneOfRows: an answer names the time zone that its rows were computed in, which may no longer be the project's.
+func TestZoneOfRows(t *testing.T) {
+	w := apitest.New(t)
+	shown := result.Writer{Project: w.Project}
+	entry := cache.NewEntry(nil, apitest.Began, &execution.Details{Zone: "Asia/Tokyo"}, 1)
+	if body := string(shown.AppendFreshness(nil, new(result.Plan), cache.Answer{Entry: entry})); !strings.HasSuffix(body, `"timezone":"Asia/Tokyo"`) {
+		t.Errorf("the answer ends with %s", body)
 	}
 }

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -122,12 +123,12 @@ func (s *Writer) AppendFreshness(dst []byte, p *Plan, got cache.Answer) []byte {
 	dst = jsontext.AppendTime(dst, at.Add(done.NextRefresh()))
 	dst = append(dst, `,"cache_target_age":`...)
 	target := at.Add(p.Fresh)
-	if p.Query != nil && p.Stored != nil && p.Stored.Until.Before(target) {
-		target = p.Stored.Until
+	if end := p.endOfTable(got.Entry); !end.IsZero() && end.Before(target) {
+		target = end
 	}
 	dst = jsontext.AppendTime(dst, target)
 	dst = append(dst, `,"timezone":`...)
-	return jsontext.Append(dst, s.Project.Timezone)
+	return jsontext.Append(dst, cmp.Or(done.Zone, s.Project.Timezone)) // a server of an older version sends none
 }
 
 // AppendDebug appends the members that show how an answer was computed.

@@ -42,12 +42,22 @@ type View struct {
 	Notices    http.Header // nil if nothing is announced for the version
 }
 
-// Bounded returns an answer of a run at now, which is not fresh for longer than the table that the run reads.
+// Bounded returns an answer of a run at now, which is not fresh for longer than the table that its rows come from.
 func (p *Plan) Bounded(got cache.Answer, now time.Time) cache.Answer {
-	if p.Stored != nil {
-		got.FreshFor = max(0, min(got.FreshFor, p.Stored.Until.Sub(now)))
+	if end := p.endOfTable(got.Entry); !end.IsZero() {
+		got.FreshFor = max(0, min(got.FreshFor, end.Sub(now)))
 	}
 	return got
+}
+
+// endOfTable returns when the table that the rows of a run come from is too old to be read; zero for rows of the query itself. The run may follow a cursor,
+// whose plan does not know the table.
+func (p *Plan) endOfTable(e *cache.Entry) time.Time {
+	done, ok := e.Meta.(*execution.Details)
+	if !ok || done.Materialized.IsZero() {
+		return time.Time{}
+	}
+	return done.Materialized.Add(p.Fresh)
 }
 
 // IsPage reports whether only some of the rows are shown.
