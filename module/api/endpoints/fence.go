@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // fence replaces the caller's variables with those that the key fixes. It refuses a caller that gives another value for one, and a query that does not use all
@@ -51,11 +54,18 @@ func fenceError(c *api.Caller, err error) error {
 	}
 	if engine, ok := errors.AsType[*clickhouse.Error](err); ok {
 		if engine.ByQuery() {
-			return api.Invalid("", engine.Name, "The query of this endpoint failed for these values.")
+			return api.Invalid("", engine.Name, failedForValues)
 		}
 		return err
 	}
 	answer := *api.ErrorOf(err)
 	answer.Extra = nil
+	attr, _ := answer.Attr.(string)
+	if errors.As(err, new(*execution.QueryError)) && len(compiler.Mistakes(err)) > 0 && !strings.HasPrefix(attr, "variables") {
+		answer.Detail, answer.Attr = failedForValues, nil
+	}
 	return &answer
 }
+
+// failedForValues is all that such callers learn about a mistake in the text of a query.
+const failedForValues = "The query of this endpoint failed for these values."

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/apitest"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -248,6 +249,25 @@ func TestDebugShowsABoundKeyNothing(t *testing.T) {
 		answer := bound.Send(t, http.MethodPost, path, `{"debug": true}`)
 		if answer.Code != 200 || strings.Contains(answer.Body.String(), "SELECT") {
 			t.Errorf("a bound key is shown %d %s", answer.Code, answer.Body)
+		}
+	}
+}
+
+// TestMistakesBehindAFence: customers learn nothing about the text of a query from a mistake in it.
+func TestMistakesBehindAFence(t *testing.T) {
+	w := apitest.NewWithEndpoints(t)
+	w.LoseTables(t, schema.NativeLayout())
+	w.PublishWith(t, "plan", "select matchesAction('secret plan') from events where properties.customer = {variables.customer}", "customer")
+	_, secret := w.BoundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	author := w.Send(t, http.MethodPost, "/api/projects/@current/endpoints/plan/run", `{"variables": {"customer": "acme"}}`)
+	if author.Code != http.StatusBadRequest || !strings.Contains(author.Body.String(), "secret plan") {
+		t.Errorf("the author sees %d %s", author.Code, author.Body)
+	}
+	for _, path := range []string{"run", "run.csv"} {
+		got := w.SendAs(t, secret, http.MethodPost, "/api/projects/@current/endpoints/plan/"+path, "{}")
+		if got.Code != http.StatusBadRequest || strings.Contains(got.Body.String(), "secret") ||
+			apitest.FieldOf(t, got, "detail") != "The query of this endpoint failed for these values." || apitest.FieldOf(t, got, "attr") != nil {
+			t.Errorf("%s: a customer sees %d %s", path, got.Code, got.Body)
 		}
 	}
 }
