@@ -18,7 +18,7 @@ const (
 	preflightMethods = "GET, HEAD, POST"
 	preflightHeaders = "Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"
 	preflightAge     = "7200" // seconds; browsers take no more
-	exposedHeaders   = "Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"
+	exposedHeaders   = "Age, Cache-Status, Content-Disposition, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"
 )
 
 // isPreflight reports whether a browser asks if a page of another site may run an endpoint. Such a request carries no token.

@@ -110,7 +110,11 @@ func (p *planner) follow(ctx context.Context, results *cache.Cache, text string)
 		return err
 	}
 	if p.Mode == cache.Recompute {
-		return api.Invalid("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
+		word := "force"
+		if p.direct {
+			word = "direct"
+		}
+		return api.Invalid("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be '%s'.", word)
 	}
 	if err := p.cursorPage(); err != nil {
 		return err

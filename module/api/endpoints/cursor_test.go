@@ -135,6 +135,9 @@ func TestCursorAnswer(t *testing.T) {
 // TestCursorMistakes sends parameters that are not allowed with a cursor, and invalid cursors. Every refusal names the field.
 func TestCursorMistakes(t *testing.T) {
 	w, next := apitest.NewWithCursor(t)
+	if _, err := w.Registry.UpdateEndpoint(t.Context(), w.Project.ID, "mine", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(true)}}, apitest.Began); err != nil {
+		t.Fatal(err)
+	}
 	publishAnew(t, w)
 	changed := []byte(next)
 	changed[40] ^= 1
@@ -145,6 +148,7 @@ func TestCursorMistakes(t *testing.T) {
 		{"offset in the query string", "?offset=0", apitest.WithCursor(next, ""), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
 		{"limit 0", "", apitest.WithCursor(next, `, "limit": 0`), "400 Invalid limit parameter: 0", "limit"},
 		{"refresh", "", apitest.WithCursor(next, `, "refresh": "force"`), "400 A cursor pages through rows that are there: refresh cannot be 'force'.", "refresh"},
+		{"refresh, past the table", "", apitest.WithCursor(next, `, "refresh": "direct"`), "400 A cursor pages through rows that are there: refresh cannot be 'direct'.", "refresh"},
 		{"another version", "", apitest.WithCursor(next, `, "version": 2`), "400 The cursor pages through rows of version 1.", "version"},
 		{"another value", "", apitest.WithCursor(next, `, "variables": {"customer": "globex"}`), other, "variables"},
 		{"no value", "", apitest.WithCursor(next, `, "variables": {"customer": null}`), other, "variables"},

@@ -171,7 +171,7 @@ func TestQuotasOfTokens(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		exposed := strings.Split(answer.Header().Get("Access-Control-Expose-Headers"), ", ")
-		for _, name := range []string{"RateLimit", "RateLimit-Policy", "Retry-After"} {
+		for _, name := range []string{"Content-Disposition", "RateLimit", "RateLimit-Policy", "Retry-After"} {
 			if !strings.Contains(" "+strings.Join(exposed, " ")+" ", " "+name+" ") {
 				t.Errorf("pages cannot read %s: %s", name, exposed)
 			}
