@@ -164,7 +164,11 @@ func headerValues(start time.Time, res *Response) *[9]string {
 		text = append(text, "private, no-cache"...)
 	case WhileFresh:
 		text = append(text, "private, max-age="...)
-		text = appendSeconds(text, res.Answer.FreshFor)
+		fresh := res.Answer.FreshFor
+		if res.Answer.Status.Cached() {
+			fresh += res.Answer.Age // clients take the header Age away again: RFC 9111, section 4.2
+		}
+		text = appendSeconds(text, fresh)
 	case Unsaid:
 	}
 	control := len(text)

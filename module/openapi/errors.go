@@ -67,7 +67,7 @@ func answerHeaders() openapi3.Headers {
 	}
 	return openapi3.Headers{
 		"Age":                 header("Seconds since the rows were computed; only of cached answers.", int32s()),
-		"Cache-Control":       header("How long the answer stays fresh.", text()),
+		"Cache-Control":       header("How long the rows are fresh from when they were computed.", text()),
 		"Cache-Status":        header("How the cache took part: RFC 9211.", text()),
 		"Content-Disposition": header("The name of the file.", text()),
 		"ETag":                header("Send it in If-None-Match to get a 304 while nothing has changed.", text()),
