@@ -2,44 +2,17 @@ package compiler
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// FirstWord returns the first word of a property's name, which is among the words of each text that names the property; empty if it has none.
-func FirstWord(name string) string {
-	word, _ := nextWord(name)
-	return word
-}
-
-// nextWord splits a text after its first word: the longest run of letters, digits, _ and $. All other characters separate words, as do the ends of
-// names and constants in HogQL.
-func nextWord(text string) (word, rest string) {
-	start := 0
-	for start < len(text) && !inWord[text[start]] {
-		start++
-	}
-	end := start
-	for end < len(text) && inWord[text[end]] {
-		end++
-	}
-	return text[start:end], text[end:]
-}
-
-var inWord = func() (in [256]bool) {
-	for c := range in {
-		in[c] = c >= utf8.RuneSelf || c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-	}
-	return in
-}()
-
-// maxScanned is how many bytes of texts are searched for words, so that finding them takes a few milliseconds.
+// maxScanned is how many bytes of texts are searched for names, so that finding them takes a few milliseconds.
 const maxScanned = 1 << 20
 
-// words notes the words of a text.
-func (f *useFinder) words(text string) {
+// names notes what may be the name of a property in a text: the text itself, each run of letters, digits, _ and $, as names without quotes are, and what is
+// between two quotes. Names that are written with escapes are left to unescaped.
+func (f *useFinder) names(text string) {
 	if f.named == nil || f.found.AllProperties {
 		return
 	}
@@ -47,45 +20,86 @@ func (f *useFinder) words(text string) {
 		f.found.AllProperties = true
 		return
 	}
-	for word, rest := nextWord(text); word != ""; word, rest = nextWord(rest) {
+	f.named(text)
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !inName(r) }) {
 		f.named(word)
+	}
+	for _, quote := range [...]string{"'", `"`, "`"} {
+		if !strings.Contains(text, quote) {
+			continue
+		}
+		for quoted := range strings.SplitSeq(text, quote) {
+			f.named(quoted)
+		}
+		if doubled := quote + quote; strings.Contains(text, doubled) { // each stands for one in a name
+			for quoted := range strings.SplitSeq(strings.ReplaceAll(text, doubled, "\x00"), quote) {
+				f.named(strings.ReplaceAll(quoted, "\x00", quote))
+			}
+		}
 	}
 }
 
-// textWords notes the words of a HogQL query, and those of the constants that take the place of its placeholders.
-func (f *useFinder) textWords(q *query.HogQL) {
+// inName reports whether a character may be in a name without quotes.
+func inName(r rune) bool {
+	return r == '_' || r == '$' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+// textNames notes the names in a HogQL query, and the constants that take the place of its placeholders.
+func (f *useFinder) textNames(q *query.HogQL) {
 	if f.named == nil {
 		return
 	}
-	f.words(q.Query)
-	constant := func(value any) {
-		if text, ok := value.(string); ok {
-			f.words(text)
-		}
-	}
+	f.names(q.Query)
 	for _, value := range q.Values {
-		constant(value)
+		f.constant(value)
 	}
 	for _, v := range q.Variables {
-		constant(v.Value)
-		constant(f.env.Variables[v.CodeName])
+		f.constant(v.Value)
+		f.constant(f.env.Variables[v.CodeName])
 	}
 }
 
-// unescaped notes the words of names and constants that are written with escapes. A text without a backslash has none.
+// constant notes the names in the value of a placeholder.
+func (f *useFinder) constant(value any) {
+	switch value := value.(type) {
+	case string:
+		f.names(value)
+	case []any:
+		for _, element := range value {
+			f.constant(element)
+		}
+	case map[string]any:
+		for _, member := range value {
+			f.constant(member)
+		}
+	}
+}
+
+// computes reports whether a text may compute a name in braces, as in properties[{concat('a', variables.b)}].
+func computes(text string) bool {
+	for _, rest := range strings.Split(text, "{")[1:] {
+		inside, _, _ := strings.Cut(rest, "}")
+		if strings.ContainsFunc(inside, func(r rune) bool { return !inName(r) && r != '.' && r != ' ' }) {
+			return true
+		}
+	}
+	return false
+}
+
+// unescaped notes names and constants that are written with escapes: see mayUse.
 func (f *useFinder) unescaped(e hogql.Expr) {
-	switch e := e.(type) {
-	case *hogql.Const:
-		if text, ok := e.Value.(string); ok {
-			f.words(text)
+	if c, ok := e.(*hogql.Const); ok {
+		if text, ok := c.Value.(string); ok {
+			f.names(text)
 		}
-	case *hogql.Field:
-		for _, name := range e.Chain {
-			f.words(name.Text)
+	}
+	if field, ok := e.(*hogql.Field); ok {
+		for _, name := range field.Chain {
+			f.names(name.Text)
 		}
-	case *hogql.Member:
-		f.words(e.Name.Text)
-	default: // has no name of a property, apart from those below it
+	}
+	if member, ok := e.(*hogql.Member); ok {
+		f.names(member.Name.Text)
 	}
 }
 

@@ -6,18 +6,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// namedIn returns the words that may name a property in a query, and whether it may read any property.
-func namedIn(n query.Node, env compiler.Env) (words map[string]bool, all bool) {
-	words = map[string]bool{}
-	uses := compiler.NamesOf(n, env, func(word string) { words[word] = true })
-	return words, uses.AllProperties
+// namedIn returns what may name a property in a query, and whether it may read any property.
+func namedIn(n query.Node, env compiler.Env) (names map[string]bool, all bool) {
+	names = map[string]bool{}
+	uses := compiler.NamesOf(n, env, func(name string) { names[name] = true })
+	return names, uses.AllProperties
 }
 
 // TestNamesOfGoldens: each property whose type a compile looks up is named by the query, or among the compiler's own.
@@ -44,10 +43,10 @@ func TestNamesOfGoldens(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		words, all := namedIn(node(t, in), worldOf(t, in).env(t))
+		names, all := namedIn(node(t, in), worldOf(t, in).env(t))
 		for key := range compiled.Reads.Types {
 			seen++
-			if word := compiler.FirstWord(key.Name); !all && !words[word] && !slices.Contains(compiler.OwnProperties, key.Name) {
+			if !all && !names[key.Name] && !slices.Contains(compiler.OwnProperties, key.Name) {
 				t.Errorf("%s: the compile looks up %q, which the query does not name", file, key.Name)
 			}
 		}
@@ -89,9 +88,15 @@ func TestNames(t *testing.T) {
 			"variables": {"1": {"variableId": "1", "code_name": "of", "value": "wanted"}}}`, true},
 		{"by a default", `{"kind": "HogQLQuery", "query": "select properties[{variables.of}] from events",
 			"variables": {"1": {"variableId": "1", "code_name": "of"}}}`, true},
+		{"by a value in an object", `{"kind": "HogQLQuery", "query": "select properties[{p.name}] from events", "values": {"p": {"name": "wanted"}}}`, true},
+		{"by a computed value", sql(`"select properties[{concat('wan', 'ted')}] from events"`), true},
+		{"by a computed variable", `{"kind": "HogQLQuery", "query": "select properties[{lower(variables.of)}] from events",
+			"variables": {"1": {"variableId": "1", "code_name": "of", "value": "WANTED"}}}`, true},
+		{"before a space of Unicode", sql(`"select properties.wanted\u00a0> 3 from events"`), true},
 		{"in filters", `{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"properties": [{"type": "event", "key": "wanted", "value": 1}]}}`, true},
 		{"by the test accounts", `{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"filterTestAccounts": true}}`, true},
 		{"in a filter", trend(`"properties": [{"type": "event", "key": "wanted", "value": 1, "operator": "exact"}]`), true},
+		{"a filter of a feature", trend(`"properties": [{"type": "feature", "key": "other", "value": "a", "operator": "exact"}]`), false},
 		{"a filter of another", trend(`"properties": [{"type": "event", "key": "unwanted", "value": "wanted", "operator": "exact"}]`), false},
 		{"in a filter of a person", trend(`"properties": [{"type": "person", "key": "wanted", "value": 1, "operator": "exact"}]`), true},
 		{"in a filter of HogQL", trend(`"properties": [{"type": "hogql", "key": "properties.wanted > 3"}]`), true},
@@ -114,22 +119,42 @@ func TestNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			words, all := namedIn(n, env)
-			if words["wanted"] != tt.want || all {
-				t.Errorf("named is %t and all %t, want %t: %s", words["wanted"], all, tt.want, tt.in)
+			names, all := namedIn(n, env)
+			if tt.name == "a filter of a feature" && !names["$feature/other"] {
+				t.Error("the property of a feature is not named")
+			}
+			if names["wanted"] != tt.want || all {
+				t.Errorf("named is %t and all %t, want %t: %s", names["wanted"], all, tt.want, tt.in)
 			}
 		})
 	}
 }
 
-// TestFirstWord: each spelling of a name in a text has the word by which the name is found.
-func TestFirstWord(t *testing.T) {
+// TestQuotedNames: each spelling of a name gives the name itself, and a piece of a query that is no name gives none.
+func TestQuotedNames(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{
-		"a": "a", "$a_1": "$a_1", "a b": "a", "a.b": "a", " it's": "it", "grün, rot": "grün", "-": "", "": "",
+	for text, want := range map[string]string{
+		"select properties.`a b` from events":               "a b",
+		"select properties['a b'] from events":              "a b",
+		`select properties."a b" from events`:               "a b",
+		"select properties['it''s'], '' from events":        "it's",
+		"select properties['''s'] from events":              "'s",
+		"select properties['s'''] from events":              "s'",
+		"select properties.`a``b` from events":              "a`b",
+		"select properties['-'] from events":                "-",
+		"select properties.`größe` from events":             "größe",
+		`select properties['a\'b'] from events`:             "a'b",
+		"select '', properties['a \"b\"'] from events":      `a "b"`,
+		"select properties.größe, properties.a from events": "a",
 	} {
-		if diff := cmp.Diff(want, compiler.FirstWord(name)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", name, diff)
+		names, all := namedIn(&query.HogQL{Query: text}, compiler.Env{})
+		if !names[want] || all {
+			t.Errorf("%s does not name %q", text, want)
+		}
+		for _, other := range []string{"select properties", "from events", " ", "."} {
+			if names[other] {
+				t.Errorf("%s names %q", text, other)
+			}
 		}
 	}
 }

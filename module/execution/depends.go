@@ -19,7 +19,7 @@ type knownSchema struct {
 	of *registry.ProjectSchema
 	// untyped is the part of all marks that does not depend on the query.
 	untyped string
-	// typed are the indexes of the properties that are no text, by the first words of their names.
+	// typed are the indexes of the properties that are no text, by name.
 	typed map[string][]int
 	// actions and cohorts are those that queries can refer to.
 	actions     *query.Actions
@@ -45,8 +45,7 @@ func (k *known) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	}
 	for i := range of.Properties {
 		if d := &of.Properties[i]; d.Type != registry.PropertyString { // which means the same as no type
-			word := compiler.FirstWord(d.Name)
-			known.typed[word] = append(known.typed[word], i)
+			known.typed[d.Name] = append(known.typed[d.Name], i)
 		}
 	}
 	for i := range of.Cohorts {
@@ -66,8 +65,8 @@ func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node 
 	for _, own := range compiler.OwnProperties {
 		properties = append(properties, known.typed[own]...)
 	}
-	uses := compiler.NamesOf(node, known.env(variables), func(word string) { properties = append(properties, known.typed[word]...) })
-	mark := known.untyped + known.types(append(properties, known.typed[""]...), uses.AllProperties) + known.used(&uses)
+	uses := compiler.NamesOf(node, known.env(variables), func(name string) { properties = append(properties, known.typed[name]...) })
+	mark := known.untyped + known.types(properties, uses.AllProperties) + known.used(&uses)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
 	}

@@ -75,7 +75,8 @@ func TestMark(t *testing.T) {
 		{"a new property", typed(registry.EventProperty, "other", registry.PropertyNumeric), []string{huge}},
 		{"a new text", typed(registry.EventProperty, "other", registry.PropertyString), nil},
 		{"a new property of persons with a name in use", typed(registry.PersonProperty, "amount", registry.PropertyNumeric), []string{byAmount, huge}},
-		{"a new property without words", typed(registry.EventProperty, "-", registry.PropertyNumeric), all},
+		{"a new property without letters", typed(registry.EventProperty, "-", registry.PropertyNumeric), []string{huge}},
+		{"a new property that begins like a query", typed(registry.EventProperty, "select count", registry.PropertyNumeric), []string{huge}},
 		{"a new property that the compiler knows", typed(registry.EventProperty, "$current_url", registry.PropertyNumeric), all},
 		{"the zone", func(of *registry.ProjectSchema) { of.Project.Timezone = "Asia/Tokyo" }, all},
 	}
