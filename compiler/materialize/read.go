@@ -211,7 +211,11 @@ func outputName(x hogql.Expr) string {
 			return strings.Join(parts, "__")
 		}
 	}
-	return f.Chain[len(f.Chain)-1].Text
+	last := f.Chain[len(f.Chain)-1]
+	if last.Index { // an element of a tuple has no name
+		return hogql.FunctionForm(x)
+	}
+	return last.Text
 }
 
 // The bounds on expressions over the table's columns, with aliases inlined: their depth, and their number of nodes.

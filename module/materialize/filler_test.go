@@ -69,12 +69,15 @@ func TestFill(t *testing.T) {
 func TestOutdated(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)
 	load(t, s.project, "a")
-	s.create(t, "compared", "select toStartOfDay(timestamp) as day, count() from events group by day")
-	s.settled(t, "compared", 1)
+	name := "compared"
+	s.create(t, name, "select toStartOfDay(timestamp) as day, count() from events group by day")
+	s.settled(t, name, 1)
 	later := time.Now().Add(2 * time.Minute)
 	outdated := func() bool {
 		snap := s.registry.Snapshot()
-		return s.Outdated(snap, snap.Materialized(s.project)[0], later)
+		all := snap.Materialized(s.project)
+		of := slices.IndexFunc(all, func(m registry.Materialized) bool { return m.Name == name })
+		return s.Outdated(snap, all[of], later)
 	}
 	if outdated() {
 		t.Error("a table that was just filled is outdated")
@@ -95,6 +98,18 @@ func TestOutdated(t *testing.T) {
 	}
 	if outdated() {
 		t.Error("in the first time zone it is outdated")
+	}
+	if _, err := s.registry.UpdateProject(t.Context(), s.project, registry.ProjectChange{Retention: new(30)}); err != nil {
+		t.Fatal(err)
+	}
+	if !outdated() {
+		t.Error("it is not outdated though the project shows fewer events")
+	}
+	name = "kept"
+	s.create(t, name, "select count() from events")
+	s.settled(t, name, 1)
+	if outdated() {
+		t.Error("a table with fewer events that was just filled is outdated")
 	}
 }
 

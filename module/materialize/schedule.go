@@ -1,6 +1,8 @@
 package materialize
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -51,20 +53,34 @@ func mayRetry(t *registry.Table, now time.Time) bool {
 	return !now.Before(t.LastErrorAt.Add(min(firstWait<<min(t.Errors-1, 20), longestWait)))
 }
 
-// state is what a version's table was compared in: the meaning of the project's queries, and the fill of the table.
+// state is what the query of a version's table depends on, and the fill of the table.
 type state struct {
-	serial uint64 // registry.Snapshot.QuerySerial
-	fill   int64
+	serial   uint64    // registry.Snapshot.QuerySerial
+	from     time.Time // registry.ProjectSchema.EventsFrom, which moves each day
+	fill     int64
+	buckets  map[string]string
+	optional []string
+}
+
+func stateOf(snap *registry.Snapshot, m registry.Materialized, now time.Time) state {
+	return state{
+		serial: snap.QuerySerial(m.Project), from: snap.Schema(m.Project).EventsFrom(now),
+		fill: m.Table.Fill, buckets: m.Table.Buckets, optional: m.OptionalBreakdowns,
+	}
+}
+
+func (s state) equals(other state) bool {
+	return s.serial == other.serial && s.from.Equal(other.from) && s.fill == other.fill && maps.Equal(s.buckets, other.buckets) && slices.Equal(s.optional, other.optional)
 }
 
 // outdated reports whether a table was filled by a different query than would fill it now: the project's time zone, the type of a property, an action or
-// the members of a cohort have changed. A table that is found not to be is looked at again when it, or the meaning of the project's queries, has changed.
+// the members of a cohort have changed, or the day has. A table that is found not to be is looked at again when its state has changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
 	if now.Sub(m.Table.AsOf) < minFillInterval || f.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
 	}
-	n, is := nameOf(m), state{snap.QuerySerial(m.Project), m.Table.Fill}
-	if f.stateOf(n) == is {
+	n, is := nameOf(m), stateOf(snap, m, now)
+	if f.isCurrent(n, is) {
 		return false
 	}
 	plan, err := f.known(snap, m, now)
@@ -77,9 +93,10 @@ func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now 
 	return false
 }
 
-// stateOf returns the state in which a version's table was found to be current; the zero state for none.
-func (f *Filler) stateOf(n name) state {
+// isCurrent reports whether a version's table was found to be current in a state.
+func (f *Filler) isCurrent(n name, is state) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.current[n]
+	was, known := f.current[n]
+	return known && was.equals(is)
 }

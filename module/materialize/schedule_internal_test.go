@@ -56,6 +56,29 @@ func TestMayRetry(t *testing.T) {
 	}
 }
 
+// TestState: a table is compared again when anything that its query depends on has changed.
+func TestState(t *testing.T) {
+	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	is := func() state {
+		return state{serial: 1, from: day, fill: 2, buckets: map[string]string{"since": "day"}, optional: []string{"a"}}
+	}
+	if !is().equals(is()) {
+		t.Error("a state does not equal itself")
+	}
+	for name, change := range map[string]func(*state){
+		"the definitions":         func(s *state) { s.serial++ },
+		"the day":                 func(s *state) { s.from = s.from.AddDate(0, 0, 1) },
+		"the fill":                func(s *state) { s.fill++ },
+		"the buckets":             func(s *state) { s.buckets["since"] = "hour" },
+		"the optional breakdowns": func(s *state) { s.optional = nil },
+	} {
+		other := is()
+		if change(&other); other.equals(is()) {
+			t.Errorf("with another value of %s the states are equal", name)
+		}
+	}
+}
+
 // TestRescued: work on a version that panics is put off.
 func TestRescued(t *testing.T) {
 	f := &Filler{Config: Config{Logger: zap.NewNop()}}
