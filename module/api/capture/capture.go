@@ -239,7 +239,8 @@ const (
 	unavailableRetry = 5 * time.Second
 )
 
-// keep appends events to the log, within the quota of their token. A client sends events that were not kept again, so these do not count.
+// keep appends events to the log, within the quota of their token. A client sends events that were not kept again, so these do not count. Those of a client
+// that has gone away may have been kept.
 func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
 	giveBack := func() {}
 	if c.Limit != nil {
@@ -249,7 +250,7 @@ func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch 
 		}
 	}
 	err := c.append(ctx, project, now, batch)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		giveBack()
 	}
 	return err

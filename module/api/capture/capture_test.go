@@ -440,7 +440,14 @@ func TestRate(t *testing.T) {
 	if w := s.send(t, http.MethodPost, "/e/", event("e")); w.Code != http.StatusServiceUnavailable || asked != 0 {
 		t.Errorf("an event that is not kept: %d, and counts as %d", w.Code, asked)
 	}
-	s.err, wait = nil, 1500*time.Millisecond
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	s.err = context.Canceled
+	s.Serve(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, "/e/", strings.NewReader(event("e"))))
+	if asked != 1 {
+		t.Errorf("an event that may have been kept counts as %d", asked)
+	}
+	s.err, asked, wait = nil, 0, 1500*time.Millisecond
 	w := s.send(t, http.MethodPost, "/e/", "["+event("e")+","+event("$snapshot")+"]")
 	if got := body(t, w); w.Code != http.StatusTooManyRequests || got["code"] != "throttled" || got["type"] != "throttled_error" || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("%d %v %v", w.Code, got, w.Header())
