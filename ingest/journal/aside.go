@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,8 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	}
 	j.counting.Lock()
 	defer j.counting.Unlock()
-	_, missing := os.Lstat(path)
+	_, err = os.Lstat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
 	about := fmt.Sprintf("%s\nproject %d, %d events, arrived %s\n", reason, e.Project, e.Events, e.Arrived.UTC().Format("2006-01-02T15:04:05.000Z"))
 	if err := wholefile.Write(path+reasonSuffix, strings.NewReader(about)); err != nil {
 		return "", fmt.Errorf("setting an entry aside: %w", err)
@@ -48,7 +50,7 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	if time.Since(j.listed) > recountAfter {
 		return path, j.listAside()
 	}
-	if missing != nil {
+	if isNew {
 		j.mu.Lock()
 		j.aside++
 		j.mu.Unlock()

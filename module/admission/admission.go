@@ -83,6 +83,7 @@ type shard struct {
 // share is what one project holds and waits for. Scheduler.mu guards it.
 type share struct {
 	project int64
+	gone    bool // the project was deleted
 	on      *shard
 	held    int
 	waiting int
@@ -190,12 +191,20 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	return known == nil || known.counted < s.limits.Queue
 }
 
-// Forget forgets a deleted project, unless something of it runs or waits.
+// Forget forgets a deleted project, once nothing of it runs or waits.
 func (s *Scheduler) Forget(project int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.projects[project]; p != nil && p.held == 0 && p.waiting == 0 {
-		delete(s.projects, project)
+	if p := s.projects[project]; p != nil {
+		p.gone = true
+		s.drop(p)
+	}
+}
+
+// drop removes a deleted project that holds and waits for nothing.
+func (s *Scheduler) drop(p *share) {
+	if p.gone && p.held == 0 && p.waiting == 0 {
+		delete(s.projects, p.project)
 	}
 }
 
@@ -285,6 +294,7 @@ func (s *Scheduler) quit(t *ticket, err error) (*Place, error) {
 		return t.granted, nil
 	}
 	s.dequeue(t)
+	s.drop(t.share)
 	return nil, err
 }
 
@@ -438,4 +448,5 @@ func (p *Place) release() {
 	p.share.on.of[p.class]--
 	p.share.held--
 	s.dispatch(p.share.on)
+	s.drop(p.share)
 }

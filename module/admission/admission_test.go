@@ -256,7 +256,6 @@ func TestForget(t *testing.T) {
 	}
 	first.Leave()
 	other.Leave()
-	s.Forget(1)
 	s.Forget(3)
 	if got := listed(); !slices.Equal(got, []int64{2}) {
 		t.Errorf("%v are listed", got)

@@ -96,14 +96,14 @@ func (w *Worker) Lock(ctx context.Context, name string) (release func(), err err
 	return w.refreshed(ctx, release, err)
 }
 
-// lockPatience is how long the registry has to say whether a lock is free.
-const lockPatience = 10 * time.Second
+// lockPatience is how long the registry has to say whether a lock is free, and to be refreshed: whoever asks may hold a place that queries wait for.
+const lockPatience = 5 * time.Second
 
 // TryLock is like Lock, except that it does not wait for others: the error is [registry.ErrHeld] if the lock is held.
 func (w *Worker) TryLock(ctx context.Context, name string) (release func(), err error) {
-	limited, cancel := context.WithTimeout(ctx, lockPatience)
-	_, release, err = w.registry.TryLock(limited, name, w.Holder)
-	cancel()
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	_, release, err = w.registry.TryLock(ctx, name, w.Holder)
 	return w.refreshed(ctx, release, err)
 }
 

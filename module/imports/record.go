@@ -101,8 +101,12 @@ func Sort(all []*Import) {
 // queue holds the imports of a project that have not ended, and when its folder had last been changed before they were read; zero if it may have changed since.
 type queue struct {
 	changed time.Time
+	read    time.Time
 	imports []*Import
 }
+
+// rereadAfter is after how long a folder is read again in any case: not all file systems of networks note when one was changed.
+const rereadAfter = time.Minute
 
 // settled is how old a change of a folder has to be so that no other can have the same time: the clocks of some file systems are coarse.
 const settled = 3 * time.Second
@@ -123,12 +127,12 @@ func (s *Service) queued() (all []*Import, err error) {
 			return fmt.Errorf("listing imports: %w", err)
 		}
 		q, known := s.queues[folder]
-		if !known || q.changed.IsZero() || !q.changed.Equal(info.ModTime()) {
+		if !known || q.changed.IsZero() || !q.changed.Equal(info.ModTime()) || now.Sub(q.read) > rereadAfter {
 			some, whole, err := s.listed(folder, dataFile)
 			if err != nil {
 				return err
 			}
-			q = queue{imports: slices.DeleteFunc(some, (*Import).ended)}
+			q = queue{read: now, imports: slices.DeleteFunc(some, (*Import).ended)}
 			if whole && now.Sub(info.ModTime()) > settled {
 				q.changed = info.ModTime()
 			}
