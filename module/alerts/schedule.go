@@ -156,7 +156,7 @@ const (
 
 var errQuietHours = errors.New("these quiet hours are not valid")
 
-// ReadQuietHours reads the JSON of quiet hours and merges overlapping ones; null, an empty object and an empty list of them are none.
+// ReadQuietHours reads the JSON of quiet hours and merges overlapping ones; null, an empty object and an empty list of windows mean none.
 func ReadQuietHours(raw json.RawMessage) ([]registry.QuietHours, error) {
 	var given struct {
 		Windows []struct {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 )
 
 // maxSearch is the longest search, in characters: contract api.md section 4.2.
@@ -17,6 +19,20 @@ func SearchText(in *Input) (string, error) {
 		return "", Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
 	return text, nil
+}
+
+// NameSimilarity is the similarity from which a name that does not contain a search counts as similar.
+const NameSimilarity = 0.3
+
+// MatchName returns how a search, with its trigrams, finds a name: "exact", "similar" or, if it does not, nil.
+func MatchName(search string, term trigram.Term, name string) *string {
+	switch {
+	case trigram.Contains(search, name):
+		return new("exact")
+	case term.Similarity(name) >= NameSimilarity:
+		return new("similar")
+	}
+	return nil
 }
 
 // Words are what a text has to contain, in lower case.

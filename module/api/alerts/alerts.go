@@ -45,9 +45,6 @@ func find(c *api.Caller, in *api.Input) (*registry.Alert, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// nameSimilarity is the similarity from which a name that does not contain the search counts as similar.
-const nameSimilarity = 0.3
-
 // found is an alert of a list; match says how a search found it.
 type found struct {
 	*registry.Alert
@@ -68,17 +65,14 @@ func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Res
 	term := trigram.New(search)
 	var rows []found
 	for _, a := range c.Snapshot.Alerts(c.Project.ID) {
+		if !keep(a) {
+			continue
+		}
 		one := found{Alert: a}
-		switch {
-		case !keep(a):
-			continue
-		case search == "":
-		case trigram.Contains(search, a.Name):
-			one.match = new("exact")
-		case term.Similarity(a.Name) >= nameSimilarity:
-			one.match = new("similar")
-		default:
-			continue
+		if search != "" {
+			if one.match = api.MatchName(search, term, a.Name); one.match == nil {
+				continue
+			}
 		}
 		rows = append(rows, one)
 	}

@@ -1,6 +1,7 @@
 package alerts_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,6 +123,22 @@ func TestOngoingByDefault(t *testing.T) {
 		if got := config["check_ongoing_interval"]; !ok || answer.Code != http.StatusOK || got != tt.want {
 			t.Errorf("%s: check_ongoing_interval is %v, want %v: %d %s", tt.change, got, tt.want, answer.Code, answer.Body)
 		}
+	}
+}
+
+// TestOldAlertStaysOpen: an alert whose config left check_ongoing_interval open before that was decided keeps it, and its state, when it is renamed.
+func TestOldAlertStaysOpen(t *testing.T) {
+	w := alertWorld(t)
+	id := newAlert(t, w, 1, `, "calculation_interval": "hourly"`)
+	open := registry.Field[json.RawMessage]{Given: true, Value: json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)}
+	if _, err := w.Registry.UpdateAlert(t.Context(), 1, id, registry.AlertFields{Config: open}, apitest.Began); err != nil {
+		t.Fatal(err)
+	}
+	before := w.Registry.Snapshot().Alert(1, id)
+	answer := w.Send(t, http.MethodPatch, "/api/projects/1/alerts/"+id+"/", `{"name": "other"}`)
+	after := w.Registry.Snapshot().Alert(1, id)
+	if answer.Code != http.StatusOK || after.Name != "other" || !bytes.Equal(after.Config, before.Config) || !after.NextCheckAt.Equal(before.NextCheckAt) {
+		t.Errorf("%d: config %s, before %s", answer.Code, after.Config, before.Config)
 	}
 }
 

@@ -46,7 +46,11 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	if err := mayWatch(c, before, &f); err != nil {
 		return f, err
 	}
+	decides := whole || f.Insight.Given || f.Interval.Given || f.Condition.Given || f.Config.Given || f.Threshold.Given || f.Delay.Given
 	f.Complete = func(now *registry.Snapshot, a *registry.Alert) {
+		if !decides { // an old alert stays as it is when it is renamed
+			return
+		}
 		if i := now.Insight(a.Project, a.Insight); i != nil {
 			a.Config = alerts.CompleteConfig(a, i.Query)
 		}

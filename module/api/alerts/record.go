@@ -62,24 +62,24 @@ type threshold struct {
 
 // checkRecord is a check in JSON. There are no anomalies, no investigations and no records of single recipients.
 type checkRecord struct {
-	ID                   string              `json:"id"`
-	CreatedAt            time.Time           `json:"created_at"`
-	CalculatedValue      *float64            `json:"calculated_value"`
-	State                registry.AlertState `json:"state"`
-	Error                *checkError         `json:"error"`
-	TargetsNotified      bool                `json:"targets_notified"`
-	AnomalyScores        *struct{}           `json:"anomaly_scores"`
-	TriggeredPoints      *struct{}           `json:"triggered_points"`
-	TriggeredDates       *struct{}           `json:"triggered_dates"`
-	Interval             *struct{}           `json:"interval"`
-	TriggeredMetadata    *struct{}           `json:"triggered_metadata"`
-	InvestigationStatus  *struct{}           `json:"investigation_status"`
-	InvestigationVerdict *struct{}           `json:"investigation_verdict"`
-	InvestigationSummary *struct{}           `json:"investigation_summary"`
-	InvestigationReport  *struct{}           `json:"investigation_notebook_short_id"`
-	NotificationSentAt   *time.Time          `json:"notification_sent_at"`
-	SuppressedByAgent    bool                `json:"notification_suppressed_by_agent"`
-	Deliveries           *struct{}           `json:"deliveries"`
+	ID                    string              `json:"id"`
+	CreatedAt             time.Time           `json:"created_at"`
+	CalculatedValue       *float64            `json:"calculated_value"`
+	State                 registry.AlertState `json:"state"`
+	Error                 *checkError         `json:"error"`
+	TargetsNotified       bool                `json:"targets_notified"`
+	AnomalyScores         *struct{}           `json:"anomaly_scores"`
+	TriggeredPoints       *struct{}           `json:"triggered_points"`
+	TriggeredDates        *struct{}           `json:"triggered_dates"`
+	Interval              *struct{}           `json:"interval"`
+	TriggeredMetadata     *struct{}           `json:"triggered_metadata"`
+	InvestigationStatus   *struct{}           `json:"investigation_status"`
+	InvestigationVerdict  *struct{}           `json:"investigation_verdict"`
+	InvestigationSummary  *struct{}           `json:"investigation_summary"`
+	InvestigationNotebook *struct{}           `json:"investigation_notebook_short_id"`
+	NotificationSentAt    *time.Time          `json:"notification_sent_at"`
+	SuppressedByAgent     bool                `json:"notification_suppressed_by_agent"`
+	Deliveries            *struct{}           `json:"deliveries"`
 }
 
 // checkError says why a check found no value.

@@ -102,18 +102,10 @@ func wantedOf(in *api.Input) (*wanted, error) {
 	return w, err
 }
 
-// nameSimilarity is the similarity from which a name that does not contain the search counts as similar.
-const nameSimilarity = 0.3
-
 // has reports whether the list contains a cohort, and notes in its record how a search found it.
 func (w *wanted) has(r *record) bool {
 	if w.search != "" {
-		switch name := api.Deref(r.Name); {
-		case trigram.Contains(w.search, name):
-			r.SearchMatchType = new("exact")
-		case w.term.Similarity(name) >= nameSimilarity:
-			r.SearchMatchType = new("similar")
-		default:
+		if r.SearchMatchType = api.MatchName(w.search, w.term, api.Deref(r.Name)); r.SearchMatchType == nil {
 			return false
 		}
 	}

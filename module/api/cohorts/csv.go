@@ -73,7 +73,7 @@ func readCSV(text []byte) (people, error) {
 		return p, badCSV("CSV file cannot be read: " + err.Error() + ".")
 	}
 	if len(p.names) == 0 {
-		return p, badCSV("CSV file names nobody: below its heading is no valid person ID, distinct ID or email address.")
+		return p, badCSV("CSV file names nobody: there is no valid person ID, distinct ID or email address below its heading.")
 	}
 	slices.Sort(p.names)
 	return p, nil

@@ -16,7 +16,7 @@ import (
 const someID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 func TestReadCSV(t *testing.T) {
-	const nobody = "CSV file names nobody: below its heading is no valid person ID, distinct ID or email address."
+	const nobody = "CSV file names nobody: there is no valid person ID, distinct ID or email address below its heading."
 	for _, tt := range []struct {
 		name, in string
 		by       clickhouse.Naming

@@ -232,7 +232,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 			match := "exact"
 			switch name := api.Deref(d.Name); {
 			case trigram.Contains(search, append([]string{name, d.Description}, d.Tags...)...):
-			case term.Similarity(name) >= nameSimilarity, term.Similarity(d.Description) >= descriptionSimilarity:
+			case term.Similarity(name) >= api.NameSimilarity, term.Similarity(d.Description) >= descriptionSimilarity:
 				match = "similar"
 			default:
 				continue

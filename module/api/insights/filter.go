@@ -16,10 +16,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The similarity from which a text that does not contain the search counts as similar. Descriptions are prose, in which something similar to a short word
-// is always found, so they need more, and also count for less.
+// The similarity from which a description that does not contain the search counts as similar. Descriptions are prose, in which something similar to a short
+// word is always found, so they need more than names, and also count for less.
 const (
-	nameSimilarity        = 0.3
 	descriptionSimilarity = 0.4
 	descriptionWeight     = 0.5
 )
@@ -49,7 +48,7 @@ func search(ctx context.Context, in *api.Input, rows []insightRow) ([]insightRow
 		switch {
 		case trigram.Contains(text, append([]string{name, derived, description}, row.Tags...)...):
 			row.match = "exact"
-		case inName >= nameSimilarity || inDescription >= descriptionSimilarity:
+		case inName >= api.NameSimilarity || inDescription >= descriptionSimilarity:
 			row.match = "similar"
 		default:
 			continue
