@@ -11,8 +11,8 @@ import (
 const longestNear = 64
 
 // Nearest returns the name, among the given ones, that was probably meant by an unknown name, or "" if none is near. Names that only differ in case
-// are nearest; then those with the fewest missing, additional, wrong and swapped characters, ignoring case; then the alphabetically first. Longer
-// names may have more mistakes.
+// are nearest; then those with the fewest missing, additional, wrong and swapped characters, ignoring case; then the one that begins most like it;
+// then the alphabetically first. Longer names may have more mistakes.
 func Nearest(name string, among iter.Seq[string]) string {
 	if len(name) > longestNear*utf8.UTFMax {
 		return ""

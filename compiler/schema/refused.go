@@ -15,14 +15,14 @@ var refused = map[string]string{
 	"__preview_llm_complete": "There are no language models here.",
 	"throwIf":                "A query cannot fail on purpose. Return the condition as a column.",
 
-	"toDateOrNull":                    "toDate gives NULL for a text that is no date.",
-	"toDateTimeOrNull":                "toDateTime gives NULL for a text that is no time.",
-	"toUUIDOrNull":                    "toUUID gives NULL for a text that is no UUID.",
-	"toUUIDOrZero":                    "toUUID gives NULL for a text that is no UUID.",
-	"toFloat32OrNull":                 "toFloat gives NULL for a text that is no number.",
-	"parseDateTimeBestEffortOrNull":   "parseDateTimeBestEffort gives NULL for a text that is no time.",
-	"parseDateTime64BestEffort":       "Write parseDateTimeBestEffort, which gives NULL for a text that is no time.",
-	"parseDateTime64BestEffortOrNull": "Write parseDateTimeBestEffort, which gives NULL for a text that is no time.",
+	"toDateOrNull":                    "toDate gives NULL for text that is not a date.",
+	"toDateTimeOrNull":                "parseDateTimeBestEffort gives NULL for text that is not a time.",
+	"toUUIDOrNull":                    "toUUID gives NULL for text that is not a UUID.",
+	"toUUIDOrZero":                    "toUUID gives NULL for text that is not a UUID.",
+	"toFloat32OrNull":                 "toFloat gives NULL for text that is not a number.",
+	"parseDateTimeBestEffortOrNull":   "parseDateTimeBestEffort gives NULL for text that is not a time.",
+	"parseDateTime64BestEffort":       "Write parseDateTimeBestEffort, which gives NULL for text that is not a time.",
+	"parseDateTime64BestEffortOrNull": "Write parseDateTimeBestEffort, which gives NULL for text that is not a time.",
 }
 
 // refusedPrefixes are name prefixes of functions that belong to parts of PostHog.

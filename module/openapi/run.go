@@ -291,7 +291,7 @@ func (w *writer) realExample(objects *rows.Objects) (any, bool) {
 	return body, true
 }
 
-// describes reports whether the schema of a column holds for values of a column of a run, given by its name and type. A property may have got another type
+// describes reports whether a column's schema fits the values that a run has in that column, given by its name and type. A property may have got another type
 // since the version was published; on the other hand, a column that is computed from a variable is described for all of the variable's values.
 func (w *writer) describes(of [2]string, c Column) bool {
 	given, wanted := w.cellOf(Column{Name: of[0], Type: of[1]}).schema, w.cellOf(c).schema

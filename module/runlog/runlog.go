@@ -30,7 +30,7 @@ const (
 	countsWaiting = 32_768
 )
 
-// Logs are the recent runs of each endpoint: at most 256 for each of the 2,048 endpoints that were run last. The input and output of runs are not
+// Logs are the recent runs of each endpoint: at most 256 for each of the 2,048 or more endpoints that were run last. The input and output of runs are not
 // kept. It is safe for concurrent use.
 type Logs struct {
 	byEndpoint sync.Map // endpoint id → *Log
