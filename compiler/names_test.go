@@ -130,7 +130,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestQuotedNames: each spelling of a name gives the name itself, and a piece of a query that is no name gives none.
+// TestQuotedNames: each spelling of a name gives the name itself, and a piece of a query that is not a name gives none.
 func TestQuotedNames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -61,12 +61,17 @@ func (k *known) schemaOf(of *registry.ProjectSchema) *knownSchema {
 // mark returns the mark of a query in a project with this schema and these default variables.
 func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := k.schemaOf(of)
-	var properties []int
-	for _, own := range compiler.OwnProperties {
-		properties = append(properties, known.typed[own]...)
+	properties := map[int]bool{} // a text may repeat a name many times
+	add := func(name string) {
+		for _, index := range known.typed[name] {
+			properties[index] = true
+		}
 	}
-	uses := compiler.NamesOf(node, known.env(variables), func(name string) { properties = append(properties, known.typed[name]...) })
-	mark := known.untyped + known.types(properties, uses.AllProperties) + known.used(&uses)
+	for _, own := range compiler.OwnProperties {
+		add(own)
+	}
+	uses := compiler.NamesOf(node, known.env(variables), add)
+	mark := known.untyped + known.types(slices.Sorted(maps.Keys(properties)), uses.AllProperties) + known.used(&uses)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
 	}
@@ -88,16 +93,14 @@ func (k *knownSchema) env(variables map[string]any) compiler.Env {
 	}
 }
 
-// types returns the part of a mark that covers the types of properties, given by their indexes, or of all that are no text; empty if there are none.
+// types returns the part of a mark that covers the types of properties, given by their sorted indexes, or of all that are no text; empty if there are none.
 func (k *knownSchema) types(properties []int, all bool) string {
 	if all {
-		properties = slices.Concat(slices.Collect(maps.Values(k.typed))...)
+		properties = slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(k.typed))...)))
 	}
 	if len(properties) == 0 {
 		return ""
 	}
-	slices.Sort(properties)
-	properties = slices.Compact(properties)
 	definitions := make([]registry.PropertyDefinition, len(properties))
 	for i, index := range properties {
 		definitions[i] = k.of.Properties[index]
